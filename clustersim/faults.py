@@ -1,0 +1,62 @@
+"""What is wrong with an input: every fault at once, each with its place, its rule and the nearest legal value."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["BadInput", "Fault", "nearest_name"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """One fault of an input.
+
+    Parameters
+    ----------
+    key : str
+        dotted path of the value inside the file or the command line, such as ``plan.tp``
+    value : object
+        what was given
+    rule : str
+        what would have been legal, as the end of a sentence: ``must divide the 32 attention heads``
+    nearest : object, optional
+        the legal value closest to the one given
+    file : str
+        the file it stands in; empty for the command line or a Python call
+    """
+
+    key: str
+    value: object
+    rule: str
+    nearest: object = None
+    file: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}: {self.key}" if self.file else self.key
+        hint = "" if self.nearest is None else f"; nearest: {self.nearest}"
+        return f"{place}: {self.value!r} {self.rule}{hint}"
+
+
+class BadInput(ValueError):  # noqa: N818 - the field's users read it as a sentence: bad input
+    """An input that cannot be simulated; carries every fault found, not just the first.
+
+    Parameters
+    ----------
+    faults : Iterable[Fault]
+        at least one
+    """
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(map(str, self.faults)))
+
+    def __reduce__(self) -> tuple[type[BadInput], tuple[tuple[Fault, ...]]]:
+        return BadInput, (self.faults,)
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """The one of ``names`` that looks most like ``name``; None when none does."""
+    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
+    return close[0] if close else None
