@@ -1,0 +1,86 @@
+"""What a collective puts on the wire: flows between members, the steps it takes, and what it asks of the GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Algorithm", "GroupShape", "Phase", "Traffic"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class GroupShape:
+    """How the members of a process group sit on nodes.
+
+    Parameters
+    ----------
+    node : NDArray[int64], shape (n,)
+        for each member, in group order, the position of the first member on the same node
+    """
+
+    node: NDArray[np.int64]
+
+    @property
+    def num_members(self) -> int:
+        """Number of ranks in the group."""
+        return len(self.node)
+
+    @property
+    def nodes(self) -> list[NDArray[np.int64]]:
+        """Member positions by node, in group order."""
+        return [np.flatnonzero(self.node == first) for first in np.unique(self.node)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Phase:
+    """Flows that run together.
+
+    Parameters
+    ----------
+    source, destination : NDArray[int64], shape (num_flows,)
+        positions in the group
+    nbytes : NDArray[int64], shape (num_flows,)
+        what each flow carries over the whole collective [B]
+    num_steps : int
+        serial steps; each adds the longest latency among the flows' routes
+    """
+
+    source: NDArray[np.int64]
+    destination: NDArray[np.int64]
+    nbytes: NDArray[np.int64]
+    num_steps: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Traffic:
+    """What one collective does to the cluster.
+
+    Parameters
+    ----------
+    algorithm : str
+        name, for the trace
+    phases : tuple[Phase, ...]
+    pipelined : bool
+        True: chunks of all phases overlap, the busiest resource sets the time; False: phases follow one another
+    memory_nbytes : NDArray[int64], shape (n,)
+        bytes each member reads plus writes in its own HBM [B]
+    num_sms : int
+        SMs it takes on each member while it runs
+    num_flows : int
+        parallel flows on its busiest link: its weight when links are shared
+    """
+
+    algorithm: str
+    phases: tuple[Phase, ...]
+    pipelined: bool
+    memory_nbytes: NDArray[np.int64]
+    num_sms: int = 0
+    num_flows: int = 1
+
+
+Algorithm = Callable[[str, int, GroupShape], Traffic]
+"""(kind, nbytes, shape) -> Traffic. ``nbytes`` is the payload of one rank as nccl-tests counts it: the full buffer
+for all_reduce, broadcast and send_recv, the gathered output for all_gather, the input for reduce_scatter."""

@@ -1,0 +1,105 @@
+"""A GPU: what one device can do, without clock or wiring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from clustersim.hardware.checks import require_positive
+from clustersim.units import Unit
+
+__all__ = ["GPU", "Efficiency"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Efficiency:
+    """How much of a GPU's peaks its kernels reach, as saturating curves of their size.
+
+    A GEMM of F [FLOP] reaches ``gemm_peak · F / (F + gemm_half_flops)`` of the dense peak; attention likewise; a pass over
+    B bytes reaches ``memory_peak · B / (B + memory_half_bytes)`` of the memory bandwidth.
+
+    Parameters
+    ----------
+    gemm_peak, attention_peak, memory_peak : float
+        fraction of the peak that large kernels reach, in (0, 1]
+    gemm_half_flops, attention_half_flops : float
+        work at which half of that is reached [FLOP]
+    memory_half_bytes : float
+        bytes at which half of that is reached [B]
+    """
+
+    gemm_peak: float
+    gemm_half_flops: Annotated[float, Unit("FLOP")]
+    attention_peak: float
+    attention_half_flops: Annotated[float, Unit("FLOP")]
+    memory_peak: float
+    memory_half_bytes: Annotated[float, Unit("B")]
+
+    def __post_init__(self) -> None:
+        for name in ("gemm_peak", "attention_peak", "memory_peak"):
+            value = getattr(self, name)
+            if not 0 < value <= 1:
+                raise ValueError(f"{name}: {value} must be a fraction in (0, 1]")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GPU:
+    """A GPU as its data sheet and micro-benchmarks describe it.
+
+    Parameters
+    ----------
+    name : str
+        card name, ``h100-sxm``
+    memory_bytes : int
+        device memory that a process can allocate from [B]
+    memory_bandwidth : float
+        HBM or GDDR peak, read plus write [B/s]
+    tensor_flop_per_s : Mapping[str, float]
+        dense matrix peak by dtype [FLOP/s]; a sparse peak is an error
+    vector_flop_per_s : float
+        fp32 peak of the vector units [FLOP/s]
+    num_sms : int
+        streaming multiprocessors or compute units
+    launch_latency : float
+        from one dependent kernel to the next on a stream [s]
+    efficiency : Efficiency
+        see there
+    sources : Mapping[str, str]
+        where each number comes from, or ``assumed``
+
+    Raises
+    ------
+    ValueError
+        if a rate, a size or a count is not positive and finite
+    """
+
+    name: str
+    memory_bytes: Annotated[int, Unit("B")]
+    memory_bandwidth: Annotated[float, Unit("B/s")]
+    tensor_flop_per_s: Mapping[str, Annotated[float, Unit("FLOP/s")]]
+    vector_flop_per_s: Annotated[float, Unit("FLOP/s")]
+    num_sms: int
+    launch_latency: Annotated[float, Unit("s")]
+    efficiency: Efficiency
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_positive(
+            self, "memory_bytes", "memory_bandwidth", "vector_flop_per_s", "num_sms", "launch_latency"
+        )
+        for dtype, rate in self.tensor_flop_per_s.items():
+            if not 0 < rate < float("inf"):
+                raise ValueError(f"tensor_flop_per_s.{dtype}: {rate} must be positive and finite")
+
+    def flop_per_s(self, dtype: str) -> float:
+        """Dense peak of the units that multiply ``dtype`` [FLOP/s].
+
+        Raises
+        ------
+        KeyError
+            when the device has no such units
+        """
+        if dtype == "fp32" and "fp32" not in self.tensor_flop_per_s:
+            return self.vector_flop_per_s
+        return self.tensor_flop_per_s[dtype]

@@ -1,0 +1,70 @@
+"""A kernel: the work of one launch on a GPU, in FLOP and bytes, never in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from clustersim.hardware.gpu import GPU
+from clustersim.units import Unit
+
+__all__ = ["Bound", "Cost", "CostModel", "Kernel", "KernelKind", "Provenance"]
+
+KernelKind = Literal["gemm", "attention", "memory"]
+Bound = Literal["tensor", "vector", "hbm", "launch"]
+Provenance = Literal["measured", "interpolated", "modelled", "assumed"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kernel:
+    """The work of one kernel launch.
+
+    Parameters
+    ----------
+    kind : {"gemm", "attention", "memory"}
+        what does the work: matrix units on a dense product, a fused attention kernel, or a pass over memory
+    dtype : str
+        ``fp32``, ``tf32``, ``fp16``, ``bf16``, ``fp8``: the type of the operands
+    flops : int
+        floating-point operations [FLOP]; a multiply-add counts two
+    nbytes : int
+        bytes read and written in HBM [B], each operand once
+    m, n, k, batch : int
+        shape of a GEMM, ``batch`` products of (m × k)·(k × n); 0 where the kind has none
+    count : int
+        identical launches, one after the other
+    """
+
+    kind: KernelKind
+    dtype: str
+    flops: Annotated[int, Unit("FLOP")]
+    nbytes: Annotated[int, Unit("B")]
+    m: int = 0
+    n: int = 0
+    k: int = 0
+    batch: int = 1
+    count: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """What a kernel takes alone on a GPU.
+
+    Parameters
+    ----------
+    seconds : float
+        duration of all ``count`` launches [s]
+    bound : {"tensor", "vector", "hbm", "launch"}
+        what sets the duration
+    provenance : {"measured", "interpolated", "modelled", "assumed"}
+        where the number comes from; ``assumed`` if any constant behind it is
+    """
+
+    seconds: Annotated[float, Unit("s")]
+    bound: Bound
+    provenance: Provenance
+
+
+CostModel = Callable[[Kernel, GPU], Cost]
+"""The seam: any callable of this shape can stand in for :func:`clustersim.hardware.roofline.roofline`."""

@@ -1,0 +1,138 @@
+"""The table of everything with a capacity: links by direction, bundles, memories, drives.
+
+A table is made of *blocks*: equal resources in a regular shape, so that a million links cost three numbers and a name
+pattern. A resource is known in the engine by its row and to people by its name, ``node3/gpu1/nic.tx``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.units import Unit
+
+__all__ = ["Block", "ResourceTable"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Block:
+    """Equal resources in a regular shape.
+
+    Parameters
+    ----------
+    kind : str
+        what they are: ``nvlink``, ``pcie``, ``nic``, ``leaf_up``, ``hbm``, ``dram``, ``drive`` …
+    shape : tuple[int, ...]
+        how many, by the indices of their names
+    capacity : float
+        of each [B/s], or nanoseconds of service a second for a ``drive``
+    latency : float
+        one way through it [s]
+    label : str
+        name pattern over the indices: ``"node{}/gpu{}/nvlink.up"``
+    num_links : int
+        parallel equal links that one resource stands for (ideal ECMP makes them one)
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    capacity: Annotated[float, Unit("B/s")]
+    latency: Annotated[float, Unit("s")]
+    label: str
+    num_links: int = 1
+
+    @property
+    def count(self) -> int:
+        """Number of resources in the block."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+class ResourceTable:
+    """All resources of a topology, as arrays.
+
+    Attributes
+    ----------
+    blocks : tuple[Block, ...]
+    first : NDArray[int64], shape (len(blocks) + 1,)
+        row of each block's first resource; the last entry is the number of resources
+    capacity : NDArray[int64], shape (num_resources,)
+        [B/s]; whole numbers, so that sums of loads are exact
+    latency_ns : NDArray[int64], shape (num_resources,)
+    kind : NDArray[int16], shape (num_resources,)
+        index into ``kinds``
+    kinds : tuple[str, ...]
+    """
+
+    __slots__ = ("blocks", "capacity", "first", "kind", "kinds", "latency_ns")
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self.blocks = tuple(blocks)
+        counts = np.array([b.count for b in self.blocks], dtype=np.int64)
+        self.first: NDArray[np.int64] = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        self.kinds = tuple(dict.fromkeys(b.kind for b in self.blocks))
+        self.capacity: NDArray[np.int64] = np.repeat(
+            np.array([round(b.capacity) for b in self.blocks], dtype=np.int64), counts
+        )
+        self.latency_ns: NDArray[np.int64] = np.repeat(
+            np.array([round(b.latency * 1e9) for b in self.blocks], dtype=np.int64), counts
+        )
+        self.kind: NDArray[np.int16] = np.repeat(
+            np.array([self.kinds.index(b.kind) for b in self.blocks], dtype=np.int16), counts
+        )
+
+    def __len__(self) -> int:
+        return int(self.first[-1])
+
+    def name(self, row: int) -> str:
+        """Name of the resource in ``row``."""
+        block = int(np.searchsorted(self.first, row, side="right")) - 1
+        index = np.unravel_index(row - int(self.first[block]), self.blocks[block].shape)
+        return self.blocks[block].label.format(*map(int, index))
+
+    def names(self, rows: Sequence[int] | NDArray[np.int64] | None = None) -> list[str]:
+        """Names of ``rows``, of all when None."""
+        return [self.name(int(r)) for r in (range(len(self)) if rows is None else rows)]
+
+    def find(self, name: str) -> int:
+        """Row of the resource called ``name``.
+
+        Raises
+        ------
+        KeyError
+            when there is none
+        """
+        for block, first in zip(self.blocks, self.first, strict=False):
+            index = _match(block, name)
+            if index is not None:
+                return int(first) + index
+        raise KeyError(name)
+
+    def with_capacity(self, rows: NDArray[np.int64], capacity: NDArray[np.int64]) -> ResourceTable:
+        """A table in which ``rows`` have ``capacity`` [B/s] instead."""
+        changed = ResourceTable.__new__(ResourceTable)
+        for field in self.__slots__:
+            setattr(changed, field, getattr(self, field))
+        changed.capacity = self.capacity.copy()
+        changed.capacity[rows] = capacity
+        return changed
+
+
+def _match(block: Block, name: str) -> int | None:
+    """Position of ``name`` within ``block``, None when it is not one of its names."""
+    pieces = block.label.split("{}")
+    if not name.startswith(pieces[0]):
+        return None
+    rest, index = name[len(pieces[0]) :], []
+    for piece in pieces[1:]:
+        digits = len(rest) - len(rest.lstrip("0123456789"))
+        if not digits or not rest[digits:].startswith(piece):
+            return None
+        index.append(int(rest[:digits]))
+        rest = rest[digits + len(piece) :]
+    if rest or any(i >= n for i, n in zip(index, block.shape, strict=True)):
+        return None
+    return int(np.ravel_multi_index(index, block.shape)) if index else 0

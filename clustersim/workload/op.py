@@ -1,0 +1,137 @@
+"""Ops: what a rank puts on its streams. They carry work (FLOP and bytes), never seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from clustersim.hardware.kernel import Kernel
+from clustersim.units import Unit
+
+__all__ = ["Collective", "Compute", "Copy", "Delay", "HostWork", "Op", "Storage"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compute:
+    """A block of kernels on the GPU.
+
+    Parameters
+    ----------
+    name : str
+        shown in the trace: ``attention forward``
+    kind : str
+        ``embedding``, ``norm``, ``attention``, ``mlp``, ``head``, ``loss``, ``optimizer`` …
+    kernels : tuple[Kernel, ...]
+        launched one after the other
+    category : {"compute", "optimizer"}
+        where its time belongs in the breakdown
+    recomputed : bool
+        work done a second time to save memory: not model FLOP
+    """
+
+    name: str
+    kind: str
+    kernels: tuple[Kernel, ...]
+    category: Literal["compute", "optimizer"] = "compute"
+    recomputed: bool = False
+
+    @property
+    def flops(self) -> int:
+        """All kernels' work [FLOP]."""
+        return sum(k.flops * k.count for k in self.kernels)
+
+    @property
+    def nbytes(self) -> int:
+        """All kernels' HBM traffic [B]."""
+        return sum(k.nbytes * k.count for k in self.kernels)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Collective:
+    """A rank's part in a collective; it starts when the last member of the group has arrived.
+
+    Parameters
+    ----------
+    name : str
+        shown in the trace: ``all-reduce gradients``
+    kind : str
+        ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``broadcast``, ``send``, ``recv``, ``barrier`` …
+        a ``send`` meets the ``recv`` of the same position in the group's order
+    slot : str
+        which of the rank's groups: ``tp``, ``dp``, ``forward_out``; bound to group numbers by the job
+    nbytes : int
+        payload of one rank [B], counted as :data:`clustersim.collective.traffic.Algorithm` says
+    axis : str
+        ``tp``, ``cp``, ``ep``, ``pp`` or ``dp``: where its exposed time belongs in the breakdown
+    algorithm : str or callable, optional
+        pins the algorithm; None leaves it to the selector
+    """
+
+    name: str
+    kind: str
+    slot: str
+    nbytes: Annotated[int, Unit("B")]
+    axis: str
+    algorithm: str | Callable[..., Any] | None = None
+    category: Literal["communication"] = "communication"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Copy:
+    """A copy between a GPU and its host, or within a GPU (``d2d``)."""
+
+    name: str
+    kind: Literal["h2d", "d2h", "d2d"]
+    nbytes: Annotated[int, Unit("B")]
+    category: Literal["copy"] = "copy"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Storage:
+    """A read or write of the node's drives."""
+
+    name: str
+    kind: Literal["nvme_read", "nvme_write"]
+    nbytes: Annotated[int, Unit("B")]
+    category: Literal["storage"] = "storage"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HostWork:
+    """Work of the CPU: an optimizer step, a cast, data loading; it shares the socket's DRAM.
+
+    Parameters
+    ----------
+    name, kind : str
+        ``adam``, ``cast``, ``data`` …
+    flops : int
+        [FLOP]
+    nbytes : int
+        DRAM traffic, read plus write [B]
+    """
+
+    name: str
+    kind: str
+    flops: Annotated[int, Unit("FLOP")]
+    nbytes: Annotated[int, Unit("B")]
+    category: Literal["host"] = "host"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Delay:
+    """A time that is known from elsewhere: a replayed measurement, or 0 for a marker.
+
+    Parameters
+    ----------
+    measured_ns : int
+        [ns]
+    """
+
+    name: str
+    kind: str
+    measured_ns: int
+    category: Literal["compute", "optimizer", "host"] = "compute"
+
+
+Op = Compute | Collective | Copy | Storage | HostWork | Delay
