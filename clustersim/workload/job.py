@@ -1,0 +1,127 @@
+"""A job: programs, the ranks that run them, and the process groups that tie the ranks together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.workload.program import Program
+
+__all__ = ["GroupFamily", "Job", "Ledger", "Pool"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class GroupFamily:
+    """Process groups of one kind and one size.
+
+    Parameters
+    ----------
+    name : str
+        ``tp``, ``dp``, ``forward`` …
+    members : NDArray[int64], shape (num_groups, num_members)
+        ranks in group order
+    slots : tuple[str, ...]
+        the name by which a member's program calls the group: one for all members, or one per position
+        (``("forward_out", "forward_in")`` for sender and receiver)
+    """
+
+    name: str
+    members: NDArray[np.int64]
+    slots: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.members.ndim != 2:
+            raise ValueError(f"{self.name}: members must be (num_groups, num_members), got shape {self.members.shape}")
+        if len(self.slots) not in (1, self.members.shape[1]):
+            raise ValueError(
+                f"{self.name}: slots: {len(self.slots)} names must be 1 or one per member ({self.members.shape[1]})"
+            )
+
+    def slot(self, position: int) -> str:
+        """Slot of the member at ``position``."""
+        return self.slots[0] if len(self.slots) == 1 else self.slots[position]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pool:
+    """A counted store that ops take from before they start: pinned buffers, staging slots, a lock.
+
+    Parameters
+    ----------
+    capacity : int
+        units
+    scope : {"rank", "node", "job"}
+        who shares one store
+    """
+
+    capacity: int
+    scope: Literal["rank", "node", "job"] = "rank"
+
+    def __post_init__(self) -> None:
+        if self.capacity < 1:
+            raise ValueError(f"capacity: {self.capacity} must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ledger:
+    """What one step of the job achieves, counted from the model alone, for tokens/s and MFU.
+
+    Parameters
+    ----------
+    tokens : int
+        tokens (or samples) of one step
+    model_flops : int
+        6 FLOP per matmul parameter and token plus causal attention (half), no recompute [FLOP]
+    model_flops_full_attention : int
+        the same with attention over the full square, as PaLM counts [FLOP]
+    dtype : str
+        whose dense peak MFU is measured against
+    """
+
+    tokens: int = 0
+    model_flops: int = 0
+    model_flops_full_attention: int = 0
+    dtype: str = "bf16"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Job:
+    """What runs on a cluster.
+
+    Parameters
+    ----------
+    name : str
+    programs : tuple[Program, ...]
+        one a role
+    program_of : NDArray[int64], shape (num_ranks,)
+        index into ``programs``
+    families : tuple[GroupFamily, ...]
+    devices : NDArray[int64], shape (num_ranks,), optional
+        device of each rank; rank r sits on device r when None
+    pools : Mapping[str, Pool]
+        by the name that programs use
+    ledger : Ledger
+    plan : Mapping[str, Any]
+        the resolved plan, for the result
+    notes : tuple[str, ...]
+        what was assumed or split on the way, for the result's warnings
+    """
+
+    name: str
+    programs: tuple[Program, ...]
+    program_of: NDArray[np.int64]
+    families: tuple[GroupFamily, ...] = ()
+    devices: NDArray[np.int64] | None = None
+    pools: Mapping[str, Pool] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=Ledger)
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def num_ranks(self) -> int:
+        """Number of ranks."""
+        return len(self.program_of)

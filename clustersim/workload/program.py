@@ -1,0 +1,274 @@
+"""A program: the ops of one role, built once, shared by every rank of that role, held as arrays.
+
+Ops on one stream run in the order in which they were added; ``after`` adds dependencies across streams. Nothing in a
+program knows a rank, a device or a second, so one program serves every rank of its role and every what-if.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.workload.op import Collective, Op
+
+__all__ = ["Arrays", "Program"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Arrays:
+    """A program's ops as columns; n ops, e dependencies.
+
+    Attributes
+    ----------
+    op : NDArray[int32], shape (n,)
+        index into ``ops``
+    ops : tuple[Op, ...]
+        the distinct ops
+    stream : NDArray[int16], shape (n,)
+        index into ``streams``
+    streams : tuple[str, ...]
+    phase : NDArray[int16], shape (n,)
+        index into ``phases``
+    phases : tuple[str, ...]
+    micro_batch, layer, stage : NDArray[int32], shape (n,)
+        -1 where it does not apply
+    edges : NDArray[int32], shape (e, 2)
+        (before, after), stream order included, sorted by ``after``, no duplicates
+    carries : NDArray[int32], shape (c, 2)
+        (op of one step, op of the next step that waits for it)
+    memory : NDArray[int64], shape (d, 4)
+        (op, 0 at its start or 1 at its end, index into ``memory_keys``, signed bytes)
+    memory_keys : tuple[str, ...]
+        ``"tier/category"``: ``"gpu/activations"``
+    pool_use : NDArray[int64], shape (u, 4)
+        (op, 0 taken before its start or 1 given back at its end, index into ``pools``, amount)
+    pools : tuple[str, ...]
+    resident : dict[str, int]
+        bytes held from beginning to end, by memory key
+    digest : bytes
+        of all of the above: two programs with one digest are one program
+    """
+
+    op: NDArray[np.int32]
+    ops: tuple[Op, ...]
+    stream: NDArray[np.int16]
+    streams: tuple[str, ...]
+    phase: NDArray[np.int16]
+    phases: tuple[str, ...]
+    micro_batch: NDArray[np.int32]
+    layer: NDArray[np.int32]
+    stage: NDArray[np.int32]
+    edges: NDArray[np.int32]
+    carries: NDArray[np.int32]
+    memory: NDArray[np.int64]
+    memory_keys: tuple[str, ...]
+    pool_use: NDArray[np.int64]
+    pools: tuple[str, ...]
+    resident: Mapping[str, int] = field(default_factory=dict)
+    digest: bytes = b""
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    def slots(self) -> dict[str, NDArray[np.int32]]:
+        """For each group slot the ops that use it, in order: position in this list matches members of a group."""
+        slot_of_op = [o.slot if isinstance(o, Collective) else None for o in self.ops]
+        names = sorted({s for s in slot_of_op if s is not None})
+        code = np.array([-1 if s is None else names.index(s) for s in slot_of_op], dtype=np.int32)
+        used = code[self.op] if len(self.op) else np.empty(0, np.int32)
+        return {name: np.flatnonzero(used == k).astype(np.int32) for k, name in enumerate(names)}
+
+
+class Program:
+    """Builds a program op by op.
+
+    Parameters
+    ----------
+    name : str
+        of the role, for messages: ``stage 3``
+
+    Attributes
+    ----------
+    resident : dict[str, int]
+        bytes held from beginning to end, by ``"tier/category"``: ``{"gpu/weights": 14_000_000_000}``
+    """
+
+    def __init__(self, name: str = "program") -> None:
+        self.name = name
+        self.resident: dict[str, int] = {}
+        self._ops: dict[Op, int] = {}
+        self._streams: dict[str, int] = {}
+        self._phases: dict[str, int] = {}
+        self._keys: dict[str, int] = {}
+        self._pools: dict[str, int] = {}
+        self._op: list[int] = []
+        self._stream: list[int] = []
+        self._phase: list[int] = []
+        self._micro_batch: list[int] = []
+        self._layer: list[int] = []
+        self._stage: list[int] = []
+        self._before: list[int] = []
+        self._after: list[int] = []
+        self._carries: list[tuple[int, int]] = []
+        self._memory: list[tuple[int, int, int, int]] = []
+        self._pool_use: list[tuple[int, int, int, int]] = []
+        self._arrays: Arrays | None = None
+
+    def __len__(self) -> int:
+        return len(self._op)
+
+    def add(
+        self,
+        op: Op,
+        *,
+        stream: str,
+        after: Iterable[int] = (),
+        start_bytes: Mapping[str, int] | None = None,
+        end_bytes: Mapping[str, int] | None = None,
+        takes: Mapping[str, int] | None = None,
+        gives: Mapping[str, int] | None = None,
+        phase: str = "",
+        micro_batch: int = -1,
+        layer: int = -1,
+        stage: int = -1,
+    ) -> int:
+        """Put ``op`` at the end of ``stream`` and return its number.
+
+        Parameters
+        ----------
+        op : Op
+            the work
+        stream : str
+            in-order queue; ops of other streams may run at the same time
+        after : Iterable[int]
+            numbers of ops that must have ended
+        start_bytes, end_bytes : Mapping[str, int]
+            signed change of the bytes held when it starts and when it ends, by ``"tier/category"``
+        takes, gives : Mapping[str, int]
+            amounts of named pools that it needs before it starts and gives back when it ends
+        phase : str
+            ``forward``, ``backward``, ``optimizer`` …
+        micro_batch, layer, stage : int
+            labels of the trace
+
+        Raises
+        ------
+        ValueError
+            when ``after`` names an op that is not there yet
+        """
+        number = len(self._op)
+        for before in after:
+            if not 0 <= before < number:
+                raise ValueError(f"{self.name}: op {number} ({op.name}): after={before} must name an earlier op")
+            self._before.append(before)
+            self._after.append(number)
+        self._op.append(self._ops.setdefault(op, len(self._ops)))
+        self._stream.append(self._streams.setdefault(stream, len(self._streams)))
+        self._phase.append(self._phases.setdefault(phase, len(self._phases)))
+        self._micro_batch.append(micro_batch)
+        self._layer.append(layer)
+        self._stage.append(stage)
+        for at, changes in ((0, start_bytes), (1, end_bytes)):
+            for key, nbytes in (changes or {}).items():
+                self._memory.append((number, at, self._keys.setdefault(key, len(self._keys)), nbytes))
+        for at, amounts in ((0, takes), (1, gives)):
+            for pool, amount in (amounts or {}).items():
+                self._pool_use.append((number, at, self._pools.setdefault(pool, len(self._pools)), amount))
+        self._arrays = None
+        return number
+
+    def extend(
+        self, other: Program, *, after: Mapping[int, Iterable[int]] | None = None, micro_batch: int | None = None
+    ) -> int:
+        """Append a copy of ``other`` and return the offset of its op numbers.
+
+        Parameters
+        ----------
+        other : Program
+            a fragment: one layer's forward, one chunk's backward; its ``resident`` bytes are not taken over
+        after : Mapping[int, Iterable[int]]
+            for an op number of ``other``, further ops of this program that must have ended before it
+        micro_batch : int, optional
+            label for all its ops instead of their own
+        """
+        offset = len(self._op)
+        ops = [self._ops.setdefault(op, len(self._ops)) for op in other._ops]
+        streams = [self._streams.setdefault(name, len(self._streams)) for name in other._streams]
+        phases = [self._phases.setdefault(name, len(self._phases)) for name in other._phases]
+        keys = [self._keys.setdefault(name, len(self._keys)) for name in other._keys]
+        pools = [self._pools.setdefault(name, len(self._pools)) for name in other._pools]
+        self._op += [ops[k] for k in other._op]
+        self._stream += [streams[k] for k in other._stream]
+        self._phase += [phases[k] for k in other._phase]
+        self._micro_batch += other._micro_batch if micro_batch is None else [micro_batch] * len(other)
+        self._layer += other._layer
+        self._stage += other._stage
+        self._before += [k + offset for k in other._before]
+        self._after += [k + offset for k in other._after]
+        self._carries += [(a + offset, b + offset) for a, b in other._carries]
+        self._memory += [(k + offset, at, keys[key], nbytes) for k, at, key, nbytes in other._memory]
+        self._pool_use += [(k + offset, at, pools[pool], amount) for k, at, pool, amount in other._pool_use]
+        for number, befores in (after or {}).items():
+            self.depend(number + offset, after=befores)
+        self._arrays = None
+        return offset
+
+    def depend(self, op: int, *, after: Iterable[int]) -> None:
+        """Make ``op`` wait for further ops; a cycle made this way is found by :func:`clustersim.workload.check.check`."""
+        for before in after:
+            if not (0 <= before < len(self._op) and 0 <= op < len(self._op)):
+                raise ValueError(f"{self.name}: op {op}: after={before} must name ops of this program")
+            self._before.append(before)
+            self._after.append(op)
+        self._arrays = None
+
+    def carry(self, before: int, after: int) -> None:
+        """Make op ``after`` of the next step wait for op ``before`` of this one: the order that crosses steps."""
+        if not (0 <= before < len(self._op) and 0 <= after < len(self._op)):
+            raise ValueError(f"{self.name}: carry({before}, {after}) must name ops of this program")
+        self._carries.append((before, after))
+        self._arrays = None
+
+    def arrays(self) -> Arrays:
+        """The program as arrays; the same object until the program changes."""
+        if self._arrays is None:
+            self._arrays = self._freeze()
+        return self._arrays
+
+    def _freeze(self) -> Arrays:
+        n = len(self._op)
+        stream = np.array(self._stream, dtype=np.int16)
+        explicit = np.array([self._before, self._after], dtype=np.int64).reshape(2, -1)
+        by_stream = np.argsort(stream, kind="stable")
+        same = stream[by_stream[1:]] == stream[by_stream[:-1]]
+        order = np.stack([by_stream[:-1][same], by_stream[1:][same]])
+        before, after = np.concatenate([explicit, order], axis=1) if n else explicit
+        unique = np.unique(after * max(n, 1) + before)
+        columns: dict[str, Any] = {
+            "op": np.array(self._op, dtype=np.int32),
+            "ops": tuple(self._ops),
+            "stream": stream,
+            "streams": tuple(self._streams),
+            "phase": np.array(self._phase, dtype=np.int16),
+            "phases": tuple(self._phases),
+            "micro_batch": np.array(self._micro_batch, dtype=np.int32),
+            "layer": np.array(self._layer, dtype=np.int32),
+            "stage": np.array(self._stage, dtype=np.int32),
+            "edges": np.stack([unique % max(n, 1), unique // max(n, 1)], axis=1).astype(np.int32),
+            "carries": np.array(sorted(set(self._carries)), dtype=np.int32).reshape(-1, 2),
+            "memory": np.array(self._memory, dtype=np.int64).reshape(-1, 4),
+            "memory_keys": tuple(self._keys),
+            "pool_use": np.array(self._pool_use, dtype=np.int64).reshape(-1, 4),
+            "pools": tuple(self._pools),
+            "resident": dict(self.resident),
+        }
+        digest = hashlib.blake2b(digest_size=16)
+        for name, column in columns.items():
+            digest.update(name.encode())
+            digest.update(column.tobytes() if isinstance(column, np.ndarray) else repr(column).encode())
+        return Arrays(**columns, digest=digest.digest())
