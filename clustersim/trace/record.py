@@ -1,0 +1,120 @@
+"""The record of a run as the engine leaves it: a few integer arrays for each simulated lane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.workload.job import Job
+from clustersim.workload.program import Arrays
+
+__all__ = ["LaneRecord", "Rates", "Record"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class LaneRecord:
+    """One simulated rank and the ranks it stands for; N = steps · ops of its program, step after step.
+
+    Attributes
+    ----------
+    job : int
+        index into ``Record.jobs``
+    rank : int
+        the representative's rank in its job
+    multiplicity : int
+        ranks in its class
+    arrays : Arrays
+        its program, one step
+    steps : int
+    start_ns, end_ns, ready_ns : NDArray[int64], shape (N,)
+        [ns]; -1 for an op that never started (or never ended, or never became ready)
+    cause_lane, cause_op : NDArray[int32], shape (N,)
+        lane and flat op number whose end let the op start; -1: the launch
+    bound : NDArray[int32], shape (N,)
+        index into ``Record.bounds``
+    groups : dict[str, str]
+        slot -> the representative's group as the trace names it: ``tp/tp/3``
+    """
+
+    job: int
+    rank: int
+    multiplicity: int
+    arrays: Arrays
+    steps: int
+    start_ns: NDArray[np.int64]
+    end_ns: NDArray[np.int64]
+    ready_ns: NDArray[np.int64]
+    cause_lane: NDArray[np.int32]
+    cause_op: NDArray[np.int32]
+    bound: NDArray[np.int32]
+    groups: dict[str, str]
+
+    @property
+    def ops(self) -> NDArray[np.int32]:
+        """Index into ``arrays.ops`` of each flat op, shape (N,)."""
+        return np.tile(self.arrays.op, self.steps)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Rates:
+    """Use of one resource over time, as a step function.
+
+    Attributes
+    ----------
+    name, kind : str
+        of the resource; in a folded run the representative of its class
+    multiplicity : int
+        resources it stands for
+    capacity : float
+        [B/s], or nanoseconds a second for a drive
+    time_ns : NDArray[int64], shape (k,)
+        instants at which something changes [ns]
+    used : NDArray[float64], shape (k,)
+        rate from that instant on, in the unit of ``capacity``
+    users : NDArray[int64], shape (k,)
+        activities using it from that instant on
+    """
+
+    name: str
+    kind: str
+    multiplicity: int
+    capacity: float
+    time_ns: NDArray[np.int64]
+    used: NDArray[np.float64]
+    users: NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Record:
+    """Everything that a run leaves behind.
+
+    Attributes
+    ----------
+    jobs : tuple[Job, ...]
+    lanes : tuple[LaneRecord, ...]
+        job by job, by representative rank
+    lane_of : tuple[NDArray[int64], ...]
+        per job, shape (num_ranks,): the lane that stands for each rank
+    bounds : tuple[str, ...]
+        what ``LaneRecord.bound`` counts in
+    coverage : dict[str, float]
+        fraction of op time by provenance: measured, interpolated, modelled, assumed; sums to 1
+    num_events : int
+        instants the engine handled
+    status : str
+        ``ok``, ``deadlock``, ``limit`` or ``interrupted``
+    message : str
+        for a run that did not end well: why, such as the wait-for cycle
+    """
+
+    jobs: tuple[Job, ...]
+    lanes: tuple[LaneRecord, ...]
+    lane_of: tuple[NDArray[np.int64], ...]
+    bounds: tuple[str, ...]
+    coverage: dict[str, float]
+    num_events: int
+    status: str = "ok"
+    message: str = ""
+    notes: tuple[str, ...] = field(default=())
