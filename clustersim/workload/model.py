@@ -16,7 +16,7 @@ LARGEST: Mapping[str, int] = {
     "hidden": 2**20,
     "num_heads": 2**16,
     "num_kv_heads": 2**16,
-    "head_dim": 2**16,
+    "head_dim": 2**20,
     "ffn_hidden": 2**24,
     "vocab": 2**24,
     "max_seq_len": 2**30,
