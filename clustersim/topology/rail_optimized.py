@@ -1,0 +1,65 @@
+"""A rail-optimised fabric: port k of every node in a group hangs on leaf k of that group."""
+
+from __future__ import annotations
+
+from clustersim.faults import BadInput, Fault
+from clustersim.hardware.switch import Switch
+from clustersim.topology.fabric import Fabric, Ports
+from clustersim.topology.tree import Tree
+
+__all__ = ["rail_optimized"]
+
+
+def rail_optimized(
+    *,
+    ports: Ports,
+    switch: Switch,
+    num_nodes: int,
+    oversubscription: float = 1.0,
+    levels: int | None = None,
+    radix: int | None = None,
+    ecmp: str = "ideal",
+    pxn: bool = True,
+) -> Fabric:
+    """Traffic between equal ports of one group of nodes crosses one switch; the rest climbs to the spines.
+
+    Leaf ``group · ports + port`` is called ``leaf{}``, with ``up`` and ``down``; above it ``pod{}`` and ``zone{}``.
+
+    Parameters
+    ----------
+    ports : Ports
+        of each node; each is a rail
+    switch : Switch
+        every switch
+    num_nodes : int
+        nodes
+    oversubscription, levels, radix, ecmp
+        see :class:`~clustersim.topology.tree.Tree`; levels are at least 2 unless set: rails are built with a spine
+    pxn : bool
+        traffic to another rail goes over NVLink to the GPU of that rail on its own node first and so stays off the
+        spine, as NCCL does since 2.12 (PXN)
+
+    Raises
+    ------
+    BadInput
+        when a value is out of range, the nodes do not fit, or rails without a spine are asked for without ``pxn``
+    """
+    tree = Tree(
+        ports=ports,
+        switch=switch,
+        num_nodes=num_nodes,
+        rails=ports.count,
+        oversubscription=oversubscription,
+        levels=levels,
+        radix=radix,
+        ecmp=ecmp,
+        min_levels=2,
+    )
+    if tree.num_levels == 1 and not pxn and ports.count > 1:
+        rule = "leaves no way between rails without fabric.pxn"
+        raise BadInput([Fault(key="fabric.levels", value=levels, rule=rule, nearest=2)])
+    tiers = tree.tiers()
+    notes: tuple[str, ...] = ()
+    if oversubscription > 1 and (not tiers or (num_nodes <= tiers[0].nodes and (pxn or ports.count == 1))):
+        notes = (f"fabric.oversubscription={oversubscription:g} has no effect: no traffic leaves its leaf",)
+    return tree.fabric(relay=pxn, notes=notes)
