@@ -31,7 +31,7 @@ _HARMLESS = re.compile(
     | use_sliding_window | max_window_layers | attention_softmax_in_fp32 | masked_softmax_fusion | bias_dropout_fusion
     | skip_bias_add(_qkv)? | slow_but_exact | offset_alibi | apply_residual_connection_post_layernorm
     | scale_attn_weights | scale_attn_by_inverse_layer_idx | reorder_and_upcast_attn | layer_norm_elementwise_affine
-    | task_specific_params | finetuning_task | id2label | label2id | unsloth_version
+    | output_projection | task_specific_params | finetuning_task | id2label | label2id | unsloth_version
     """,
     re.VERBOSE,
 )
