@@ -30,6 +30,9 @@ class CPU:
         fraction of that peak which streaming code reaches, in (0, 1]
     vector_flop_per_s : float
         fp32 peak of all cores [FLOP/s]
+    adam_efficiency : float
+        fraction of ``memory_bandwidth`` that a vectorised Adam step reaches, counting 28 B a parameter: it reads p, m,
+        v, g and writes p, m, v in fp32
     sources : Mapping[str, str]
         where each number comes from, or ``assumed``
     """
@@ -40,9 +43,11 @@ class CPU:
     memory_bandwidth: Annotated[float, Unit("B/s")]
     vector_flop_per_s: Annotated[float, Unit("FLOP/s")]
     memory_efficiency: float = 0.8
+    adam_efficiency: float = 0.45
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require_positive(self, "num_cores", "memory_bytes", "memory_bandwidth", "vector_flop_per_s")
-        if not 0 < self.memory_efficiency <= 1:
-            raise ValueError(f"memory_efficiency: {self.memory_efficiency} must be a fraction in (0, 1]")
+        for name in ("memory_efficiency", "adam_efficiency"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name}: {getattr(self, name)} must be a fraction in (0, 1]")

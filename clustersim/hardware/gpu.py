@@ -16,8 +16,8 @@ __all__ = ["GPU", "Efficiency"]
 class Efficiency:
     """How much of a GPU's peaks its kernels reach, as saturating curves of their size.
 
-    A GEMM of F [FLOP] reaches ``gemm_peak · F / (F + gemm_half_flops)`` of the dense peak; attention likewise; a pass over
-    B bytes reaches ``memory_peak · B / (B + memory_half_bytes)`` of the memory bandwidth.
+    A GEMM of F [FLOP] reaches ``gemm_peak · F / (F + gemm_half_flops)`` of the dense peak; attention likewise; a pass
+    over B bytes reaches ``memory_peak · B / (B + memory_half_bytes)`` of the memory bandwidth.
 
     Parameters
     ----------
@@ -27,6 +27,8 @@ class Efficiency:
         work at which half of that is reached [FLOP]
     memory_half_bytes : float
         bytes at which half of that is reached [B]
+    gemm_peak_of, gemm_half_flops_of : Mapping[str, float]
+        the two GEMM numbers of the dtypes that differ from the rest: fp8 reaches less of its peak than bf16, and later
     """
 
     gemm_peak: float
@@ -35,12 +37,26 @@ class Efficiency:
     attention_half_flops: Annotated[float, Unit("FLOP")]
     memory_peak: float
     memory_half_bytes: Annotated[float, Unit("B")]
+    gemm_peak_of: Mapping[str, float] = field(default_factory=dict)
+    gemm_half_flops_of: Mapping[str, Annotated[float, Unit("FLOP")]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("gemm_peak", "attention_peak", "memory_peak"):
-            value = getattr(self, name)
+        peaks = {name: getattr(self, name) for name in ("gemm_peak", "attention_peak", "memory_peak")}
+        halves = {
+            name: getattr(self, name) for name in ("gemm_half_flops", "attention_half_flops", "memory_half_bytes")
+        }
+        peaks |= {f"gemm_peak_of.{dtype}": value for dtype, value in self.gemm_peak_of.items()}
+        halves |= {f"gemm_half_flops_of.{dtype}": value for dtype, value in self.gemm_half_flops_of.items()}
+        for name, value in peaks.items():
             if not 0 < value <= 1:
                 raise ValueError(f"{name}: {value} must be a fraction in (0, 1]")
+        for name, value in halves.items():
+            if not 0 <= value < float("inf"):
+                raise ValueError(f"{name}: {value} must be zero or positive, and finite")
+
+    def gemm(self, dtype: str) -> tuple[float, float]:
+        """Peak fraction and half-reached work [FLOP] of a GEMM of ``dtype``."""
+        return self.gemm_peak_of.get(dtype, self.gemm_peak), self.gemm_half_flops_of.get(dtype, self.gemm_half_flops)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,9 +101,7 @@ class GPU:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        require_positive(
-            self, "memory_bytes", "memory_bandwidth", "vector_flop_per_s", "num_sms", "launch_latency"
-        )
+        require_positive(self, "memory_bytes", "memory_bandwidth", "vector_flop_per_s", "num_sms", "launch_latency")
         for dtype, rate in self.tensor_flop_per_s.items():
             if not 0 < rate < float("inf"):
                 raise ValueError(f"tensor_flop_per_s.{dtype}: {rate} must be positive and finite")

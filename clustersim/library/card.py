@@ -1,0 +1,165 @@
+"""A card: one TOML file found by name, with its place and content hash for the result."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clustersim.faults import BadInput, Fault, nearest_name
+
+__all__ = ["KINDS", "Card", "find_card", "list_cards", "read_card"]
+
+KINDS = {
+    "topology": "topologies",
+    "gpu": "topologies/parts/gpu",
+    "cpu": "topologies/parts/cpu",
+    "superchip": "topologies/parts/superchip",
+    "link": "topologies/parts/link",
+    "nic": "topologies/parts/nic",
+    "switch": "topologies/parts/switch",
+    "drive": "topologies/parts/drive",
+    "model": "workloads/models",
+    "job": "workloads/jobs",
+}
+"""Kind of card -> its folder, in the library and in a folder of the user's own."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Card:
+    """What one file says.
+
+    Parameters
+    ----------
+    kind : str
+        one of :data:`KINDS`
+    name : str
+        the file's name without its suffix
+    path : Path
+        where it was found
+    sha256 : str
+        hash of its bytes, in hexadecimal
+    data : dict[str, Any]
+        its tables as TOML gives them: texts with units, not yet checked
+    """
+
+    kind: str
+    name: str
+    path: Path
+    sha256: str
+    data: dict[str, Any]
+
+    @property
+    def description(self) -> str:
+        """The line that ``clustersim list`` prints; empty when the card has none."""
+        return str(self.data.get("description", ""))
+
+
+def find_card(kind: str, name: str, *, beside: Path | None = None) -> Path:
+    """Where the card called ``name`` is.
+
+    A name with a slash or a ``.toml`` suffix is a file. Any other name is looked up in the folders of the environment
+    variable ``CLUSTERSIM_PATH`` and then in the library; the first match wins. Each folder is laid out as the library
+    (``topologies/parts/gpu/mine.toml``) or simply holds the card (``mine.toml``).
+
+    Parameters
+    ----------
+    kind : str
+        one of :data:`KINDS`
+    name : str
+        card name or file
+    beside : Path, optional
+        the card that names it: a relative file is looked up from its folder
+
+    Raises
+    ------
+    BadInput
+        when there is no such card; names the closest one there is
+    """
+    file = str(beside or "")
+    if kind not in KINDS:
+        raise BadInput([Fault(key="kind", value=kind, rule="is no kind of card", nearest=nearest_name(kind, KINDS))])
+    if "/" in name or os.sep in name or name.endswith(".toml"):
+        path = (beside.parent if beside else Path()) / Path(name).expanduser()
+        if path.is_file():
+            return path
+        near = nearest_name(path.name, (p.name for p in path.parent.glob("*.toml"))) if path.parent.is_dir() else None
+        nearest = str(Path(name).with_name(near)) if near else None
+        raise BadInput([Fault(file=file, key=kind, value=name, rule="is not a file", nearest=nearest)])
+    for root in _roots():
+        for path in (root / KINDS[kind] / f"{name}.toml", root / f"{name}.toml"):
+            if path.is_file():
+                return path
+    rule = f"is no {kind} card of the library or of CLUSTERSIM_PATH"
+    known = [path.stem for path in _paths(kind)]
+    raise BadInput([Fault(file=file, key=kind, value=name, rule=rule, nearest=nearest_name(name, known))])
+
+
+def read_card(kind: str, name: str, *, beside: Path | None = None) -> Card:
+    """Find a card and read its tables; the parameters are those of :func:`find_card`.
+
+    Raises
+    ------
+    BadInput
+        when there is no such card, it is not TOML, or it says that it is of another kind
+    """
+    return _read(kind, find_card(kind, name, beside=beside))
+
+
+def list_cards() -> dict[str, list[tuple[str, str]]]:
+    """All cards that can be named, by kind: (name, one-line description), in order of name.
+
+    Raises
+    ------
+    BadInput
+        when one of them is not TOML
+    """
+    listing = {}
+    for kind in KINDS:
+        first: dict[str, str] = {}
+        for path in _paths(kind):
+            if path.stem not in first:
+                first[path.stem] = _read(kind, path).description
+        listing[kind] = sorted(first.items())
+    return listing
+
+
+def _read(kind: str, path: Path) -> Card:
+    content = path.read_bytes()
+    data = _tables(path, content)
+    if data.get("kind", kind) != kind:
+        raise BadInput([Fault(file=str(path), key="kind", value=data["kind"], rule="is another kind", nearest=kind)])
+    return Card(kind=kind, name=path.stem, path=path, sha256=hashlib.sha256(content).hexdigest(), data=data)
+
+
+def _tables(path: Path, content: bytes) -> dict[str, Any]:
+    try:
+        return tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        at = re.search(r"at line (\d+)", str(error))
+        line = content.decode(errors="replace").splitlines()[int(at[1]) - 1] if at else path.name
+        key = f"line {at[1]}" if at else "file"
+        raise BadInput([Fault(file=str(path), key=key, value=line, rule=f"is not TOML: {error}")]) from None
+
+
+def _roots() -> list[Path]:
+    """Folders searched, first to last: the user's, then the library in the wheel or in a checkout."""
+    own = [Path(folder).expanduser() for folder in os.environ.get("CLUSTERSIM_PATH", "").split(os.pathsep) if folder]
+    package = Path(__file__).parent.parent
+    shipped = package / "_cards"
+    return [*own, shipped if shipped.is_dir() else package.parent]
+
+
+def _paths(kind: str) -> Iterator[Path]:
+    """Cards of a kind over the search path; one that lies flat in a folder counts when it names its kind."""
+    *own, library = _roots()
+    for root in own:
+        yield from sorted((root / KINDS[kind]).glob("*.toml"))
+        flat = sorted(root.glob("*.toml"))
+        yield from (path for path in flat if _tables(path, path.read_bytes()).get("kind") == kind)
+    yield from sorted((library / KINDS[kind]).glob("*.toml"))
