@@ -1,0 +1,43 @@
+"""How many SMs a collective takes, and how many peers a member serves at once: the assumed numbers, in one place.
+
+A NCCL channel is one thread block, so one SM, that drives one ring or tree. NCCL finds its channels in the topology
+and then duplicates each of them (``src/graph/connect.cc``, ``ncclTopoPostset``: "duplicate the channels"). What a
+communicator ended up with stands in its log: ``24 coll channels, …, 32 p2p channels, 32 p2p channels per peer``.
+"""
+
+from __future__ import annotations
+
+from clustersim.collective.layout import Layout
+
+__all__ = ["PEERS_AT_ONCE", "collective_sms", "point_to_point_sms"]
+
+CHANNELS_ON_ONE_NODE = 24
+"""measured: NCCL 2.18 to 2.27 logs of 2 to 8 A100 or H100 behind NVSwitch; assumed for every other node."""
+
+CHANNELS_PER_LANE = 2
+"""NCCL source: every channel is duplicated. From Hopper on NCCL doubles them once more below 16; not modelled."""
+
+MAX_CHANNELS = 32
+"""NCCL user guide: the default of NCCL_MAX_CTAS."""
+
+POINT_TO_POINT_CHANNELS_ON_ONE_NODE = 8
+"""assumed: a link of a switched node takes several channels to fill; logs allow up to 32 a peer."""
+
+POINT_TO_POINT_CHANNELS_BETWEEN_NODES = 2
+"""measured: ``2 p2p channels per peer`` in NCCL logs of groups over several nodes."""
+
+PEERS_AT_ONCE = 64
+"""assumed: 16 channels, 2 a peer, 8 sends and 8 receives sharing a channel's warps."""
+
+
+def collective_sms(layout: Layout) -> int:
+    """SMs that a ring or tree takes on each member: one a channel."""
+    if layout.num_nodes == 1:
+        return CHANNELS_ON_ONE_NODE
+    return min(MAX_CHANNELS, CHANNELS_PER_LANE * layout.num_lanes)
+
+
+def point_to_point_sms(num_nodes: int, num_peers: int) -> int:
+    """SMs that sends and receives with ``num_peers`` peers take on a member."""
+    per_peer = POINT_TO_POINT_CHANNELS_ON_ONE_NODE if num_nodes == 1 else POINT_TO_POINT_CHANNELS_BETWEEN_NODES
+    return min(MAX_CHANNELS, per_peer * num_peers)

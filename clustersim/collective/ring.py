@@ -1,0 +1,103 @@
+"""Ring: every member passes chunks to the next. The least bytes of all algorithms, and steps that grow with n."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clustersim.collective.channels import collective_sms
+from clustersim.collective.checks import require_call
+from clustersim.collective.demand import memory_traffic
+from clustersim.collective.layout import Layout
+from clustersim.collective.traffic import GroupShape, Phase, Traffic
+
+__all__ = ["ring"]
+
+KINDS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
+
+
+def ring(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
+    """Flows of a ring, or of several rings over several nodes.
+
+    **Bytes.** All-gather and reduce-scatter send n-1 of n blocks over each edge of the ring, all-reduce does both, so
+    each member sends T = p(n-1)/n·S with p = 1, or p = 2 for all-reduce. Broadcast and reduce are chains from and to
+    the root, position 0: T = S over each edge but the one that would close the ring at the root.
+
+    **Several nodes.** NCCL builds one ring a channel, and lets each enter and leave a node through another member so
+    that all NICs are used. With c lanes (members that every node has) there are c rings, each with T/c. Ring j
+    enters a node at member j, visits the members in cyclic order, leaves from member j-1 and so enters the next node
+    at member j-1: member i of node k sends to member i of node k+1, and with m = c members on a node
+
+    - each member's NIC carries T/m out and T/m in,
+    - each edge i → i+1 inside a node is used by all rings but the one entering at i+1: (m-1)/m·T.
+
+    Members beyond the c-th carry only edges inside their node (T), and the ring that leaves from the last member of
+    a larger node enters the next at member c-1. Only these sums are kept. NCCL reverses the direction on every other
+    node so that each ring closes; where it does, links inside that node are used the other way round.
+
+    **Rounding.** T/c is rounded up to whole bytes, so equal members have equal loads and each sends less than c
+    bytes too much.
+
+    **Steps.** A chunk makes p(n-1) hops. One pass leaves out one edge; the slowest leaves out an edge inside a node
+    and crosses between all N nodes, N-1 times if there is no other edge. NCCL's tuning model counts the same 2N
+    hops of an all-reduce (NCCL 2.20, ``src/graph/tuning.cc``, ``nInterSteps``).
+
+    Parameters
+    ----------
+    kind : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"}
+    nbytes : int
+        payload S [B]
+    shape : GroupShape
+
+    Raises
+    ------
+    BadInput
+        when ``kind`` is another or ``nbytes`` is negative
+
+    References
+    ----------
+    Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69 (2009).
+    """
+    require_call("ring", kind, nbytes, KINDS)
+    n, layout = shape.num_members, Layout.of(shape)
+    num_nodes, num_rings = layout.num_nodes, layout.num_lanes if layout.num_nodes > 1 else 1
+    passes = 2 if kind == "all_reduce" else 1
+    whole = nbytes * n if kind in ("broadcast", "reduce") else passes * (n - 1) * nbytes
+    per_ring = -(-whole // (n * num_rings))
+    crossings = passes * (num_nodes if n > num_nodes else num_nodes - 1) if num_nodes > 1 else 0
+
+    source, destination, uses = layout.paths()
+    if num_nodes == 1:
+        uses = np.ones_like(uses)
+    inside = Phase(
+        source=source, destination=destination, nbytes=uses * per_ring, num_steps=passes * (n - 1) - crossings
+    )
+    phases = [inside]
+    if num_nodes > 1:
+        enter = layout.lanes()
+        leave = enter.copy()
+        leave[:, -1] = layout.last()
+        source, destination = leave.ravel(), np.roll(enter, -1, axis=0).ravel()
+        phases.append(
+            Phase(source=source, destination=destination, nbytes=np.full_like(source, per_ring), num_steps=crossings)
+        )
+    kept = tuple(p for p in (_opened(kind, phase) for phase in phases) if len(p.source))
+    return Traffic(
+        algorithm="ring",
+        phases=kept,
+        pipelined=True,
+        memory_nbytes=memory_traffic(kind, nbytes, shape, kept),
+        num_sms=collective_sms(layout),
+    )
+
+
+def _opened(kind: str, phase: Phase) -> Phase:
+    """Without the edges that close the ring at the root: into it in a broadcast, out of it in a reduce."""
+    if kind not in ("broadcast", "reduce"):
+        return phase
+    keep = (phase.destination if kind == "broadcast" else phase.source) != 0
+    return Phase(
+        source=phase.source[keep],
+        destination=phase.destination[keep],
+        nbytes=phase.nbytes[keep],
+        num_steps=phase.num_steps,
+    )
