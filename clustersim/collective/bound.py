@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clustersim.collective.checks import require_call
 
-__all__ = ["bus_factor", "lower_bound"]
+__all__ = ["KINDS", "bus_factor", "lower_bound"]
 
 KINDS = (
     "all_reduce",
@@ -44,7 +44,7 @@ def bus_factor(kind: str, n: int) -> float:
     ----------
     nccl-tests, doc/PERFORMANCE.md; the factors of gather and scatter stand in its gather.cu and scatter.cu.
     """
-    require_call("nccl-tests", kind, 0, KINDS)
+    require_call("clustersim", kind, 0, KINDS)
     if kind == "barrier":
         return 0.0
     if kind in ("broadcast", "reduce", "send_recv"):

@@ -1,7 +1,7 @@
 """How many SMs a collective takes, and how many peers a member serves at once: the assumed numbers, in one place.
 
 A NCCL channel is one thread block, so one SM, that drives one ring or tree. NCCL finds its channels in the topology
-and then duplicates each of them (``src/graph/connect.cc``, ``ncclTopoPostset``: "duplicate the channels"). What a
+and then duplicates each of them (``src/graph/connect.cc``, ``ncclTopoPostset``). What a
 communicator ended up with stands in its log: ``24 coll channels, …, 32 p2p channels, 32 p2p channels per peer``.
 """
 
@@ -12,13 +12,15 @@ from clustersim.collective.layout import Layout
 __all__ = ["PEERS_AT_ONCE", "collective_sms", "point_to_point_sms"]
 
 CHANNELS_ON_ONE_NODE = 24
-"""measured: NCCL 2.18 to 2.27 logs of 2 to 8 A100 or H100 behind NVSwitch; assumed for every other node."""
+"""measured: NCCL logs of 2, 4 and 8 A100 and of 8 H100 on one node; assumed for every other node."""
 
 CHANNELS_PER_LANE = 2
-"""NCCL source: every channel is duplicated. From Hopper on NCCL doubles them once more below 16; not modelled."""
+"""measured: NCCL logs over several nodes: 16 with 8 members a node, 4 with 2, 2 with 1.
+
+From Hopper on, recent NCCL doubles them once more below 16 (same source file); not modelled."""
 
 MAX_CHANNELS = 32
-"""NCCL user guide: the default of NCCL_MAX_CTAS."""
+"""NCCL 2.20 source, MAXCHANNELS."""
 
 POINT_TO_POINT_CHANNELS_ON_ONE_NODE = 8
 """assumed: a link of a switched node takes several channels to fill; logs allow up to 32 a peer."""

@@ -31,8 +31,9 @@ def ring(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
     - each edge i → i+1 inside a node is used by all rings but the one entering at i+1: (m-1)/m·T.
 
     Members beyond the c-th carry only edges inside their node (T), and the ring that leaves from the last member of
-    a larger node enters the next at member c-1. Only these sums are kept. NCCL reverses the direction on every other
-    node so that each ring closes; where it does, links inside that node are used the other way round.
+    a larger node enters the next at member c-1. Only these sums are kept: which edges inside a node one ring takes
+    depends on how NCCL keeps it on its rail (``src/graph/connect.cc`` swaps rings on every other node), what each
+    member sends and receives does not.
 
     **Rounding.** T/c is rounded up to whole bytes, so equal members have equal loads and each sends less than c
     bytes too much.

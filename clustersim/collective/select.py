@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clustersim.collective.barrier import barrier
+from clustersim.collective.bound import KINDS
 from clustersim.collective.checks import require_call
 from clustersim.collective.direct import direct
 from clustersim.collective.hierarchical import hierarchical
@@ -76,7 +77,7 @@ def select(kind: str, nbytes: int, shape: GroupShape) -> Choice:
     BadInput
         when ``kind`` is not a collective or ``nbytes`` is negative
     """
-    require_call("select", kind, nbytes, ("all_reduce", *_ONLY))
+    require_call("clustersim", kind, nbytes, KINDS)
     if kind in _ONLY:
         name, reason = _ONLY[kind], f"{kind} always runs as {_ONLY[kind]}"
     elif (limit := tree_limit(shape)) == 0:

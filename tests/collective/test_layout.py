@@ -34,3 +34,9 @@ def test_each_path_leaves_out_the_edge_into_its_start():
 def test_edges_no_path_uses_are_left_out():
     source, destination, _ = Layout.of(GroupShape(node=np.repeat([0, 2], [2, 1]))).paths()
     assert (source.tolist(), destination.tolist()) == ([0], [1])
+
+
+def test_members_keep_their_group_order_in_large_groups_too():
+    num_nodes, m = 50, 100
+    layout = Layout.of(GroupShape(node=np.tile(np.arange(num_nodes), m)))
+    assert (np.diff(layout.order.reshape(num_nodes, m), axis=1) == num_nodes).all()
