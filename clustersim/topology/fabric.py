@@ -14,9 +14,7 @@ from clustersim.topology.resources import Block
 
 __all__ = ["Fabric", "PortPath", "Ports"]
 
-PortPath = Callable[
-    [NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]
-]
+PortPath = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
 """(source nodes, source ports, destination nodes, destination ports), each (n,), nodes pairwise different ->
 resource rows (n, hops) in order of travel, -1 where a pair needs no hop."""
 

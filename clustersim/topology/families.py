@@ -9,19 +9,27 @@ from collections.abc import Callable, Mapping
 
 from clustersim.topology.fabric import Fabric
 from clustersim.topology.fat_tree import fat_tree
+from clustersim.topology.mesh import hybrid_cube_mesh, nvlink_mesh, xgmi_mesh
 from clustersim.topology.node import Node
 from clustersim.topology.nvswitch import nvswitch
+from clustersim.topology.pcie_tree import pcie_tree
 from clustersim.topology.rail_optimized import rail_optimized
+from clustersim.topology.superchip import superchip
 
 __all__ = ["FABRICS", "NODES"]
 
 NODES: Mapping[str, Callable[..., Node]] = {
+    "hybrid_cube_mesh": hybrid_cube_mesh,
+    "nvlink_mesh": nvlink_mesh,
     "nvswitch": nvswitch,
+    "pcie_tree": pcie_tree,
+    "superchip": superchip,
+    "xgmi_mesh": xgmi_mesh,
 }
-"""Node builders: (gpu, host, …) -> Node."""
+"""Node builders: (parts, numbers, …) -> Node; those with a ``host`` take it as a part."""
 
 FABRICS: Mapping[str, Callable[..., Fabric]] = {
     "fat_tree": fat_tree,
     "rail_optimized": rail_optimized,
 }
-"""Fabric builders: (ports, switch, num_nodes, …) -> Fabric."""
+"""Fabric builders: (ports, num_nodes, …) -> Fabric."""

@@ -42,8 +42,10 @@ class Host:
         PCIe switch of each GPU; empty when GPUs hang on root ports of their own
     uplink : Link, optional
         from a PCIe switch to its socket; that of one GPU when left out
+    root_complex : Link, optional
+        of one socket: what all traffic between its root ports shares, one way; not limited when left out
     socket_link : Link, optional
-        between sockets, one direction; traffic between them is not limited when left out
+        out of one socket to the others; not limited when left out
     drive : Drive, optional
         the node's data drives, striped as one array
     num_drives : int
@@ -57,6 +59,7 @@ class Host:
     socket_of: tuple[int, ...] = ()
     pcie_switch_of: tuple[int, ...] = ()
     uplink: Link | None = None
+    root_complex: Link | None = None
     socket_link: Link | None = None
     drive: Drive | None = None
     num_drives: int = 0
@@ -114,15 +117,8 @@ class Host:
             else np.empty(0, dtype=np.int64)
             for way in ("up", "down")
         )
-        across = np.empty(0, dtype=np.int64)
-        if self.socket_link is not None and self.num_sockets > 1:
-            across = layout.add(
-                "socket",
-                "cpu{}/socket.out",
-                self.num_sockets,
-                capacity=self.socket_link.payload_bandwidth,
-                latency=self.socket_link.latency,
-            )
+        root = _per_socket(layout, "root_complex", "cpu{}/root", self.root_complex, self.num_sockets)
+        out = _per_socket(layout, "socket", "cpu{}/socket.out", self.socket_link, self.num_sockets)
         dram = layout.add(
             "dram", "cpu{}/dram", self.num_sockets, capacity=self.cpu.memory_bandwidth * self.cpu.memory_efficiency
         )
@@ -131,13 +127,14 @@ class Host:
         enter = [(int(switch_down[s]),) if switches else () for s in (switches or sockets)]
 
         def between_sockets(a: int, b: int) -> Rows:
-            return (int(across[sockets[a]]),) if across.size and sockets[a] != sockets[b] else ()
+            return out[sockets[a]] if sockets[a] != sockets[b] else ()
 
         def cross(a: int, b: int) -> Rows:
-            """From beside GPU a to beside GPU b: nothing under one PCIe switch or one socket's root complex."""
+            """From beside GPU a to beside GPU b: nothing under one PCIe switch."""
             if a == b or (switches and switches[a] == switches[b]):
                 return ()
-            return leave[a] + between_sockets(a, b) + enter[b]
+            over = between_sockets(a, b) if sockets[a] != sockets[b] else root[sockets[a]]
+            return leave[a] + over + enter[b]
 
         gpus = range(num_gpus)
         memory = [int(dram[s]) for s in sockets]
@@ -242,6 +239,14 @@ class Wiring:
             tier_bytes=self.tier_bytes,
             notes=notes,
         )
+
+
+def _per_socket(layout: Layout, kind: str, label: str, link: Link | None, num_sockets: int) -> list[Rows]:
+    """The hop over each socket's ``link``; none where it is not limited."""
+    if link is None:
+        return [()] * num_sockets
+    rows = layout.add(kind, label, num_sockets, capacity=link.payload_bandwidth, latency=link.latency)
+    return [(int(row),) for row in rows]
 
 
 def _plain(paths: list[Rows]) -> LocalPath:

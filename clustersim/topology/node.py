@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,26 +68,6 @@ class Node:
         """Number of GPUs in the node."""
         return len(self.gpu_of)
 
-    def first(self, num_gpus: int) -> Node:
-        """The node with only its first GPUs in use; what they share keeps its full capacity.
-
-        Raises
-        ------
-        ValueError
-            unless 1 ≤ num_gpus ≤ the node's own
-        """
-        if not 1 <= num_gpus <= self.num_gpus:
-            raise ValueError(f"num_gpus: {num_gpus} must be from 1 to {self.num_gpus}")
-        return replace(
-            self,
-            gpu_of=self.gpu_of[:num_gpus],
-            cpu_of=self.cpu_of[:num_gpus],
-            between=self.between[:num_gpus, :num_gpus],
-            outward=self.outward[:num_gpus, :num_gpus],
-            inward=self.inward[:num_gpus, :num_gpus],
-            local={kind: replace(path, rows=path.rows[:num_gpus]) for kind, path in self.local.items()},
-        )
-
 
 class Layout:
     """A node's resources while a builder lays them out: gives each new one its row.
@@ -108,9 +88,7 @@ class Layout:
         self, kind: str, label: str, *shape: int, capacity: float, latency: float = 0.0, num_links: int = 1
     ) -> NDArray[np.int64]:
         """Lay out equal resources and return their rows, shape ``shape``; see :class:`Block` for the parameters."""
-        block = Block(
-            kind=kind, shape=shape, capacity=capacity, latency=latency, label=label, num_links=num_links
-        )
+        block = Block(kind=kind, shape=shape, capacity=capacity, latency=latency, label=label, num_links=num_links)
         self.blocks.append(block)
         rows = np.arange(self._count, self._count + block.count, dtype=np.int64).reshape(shape)
         self._count += block.count

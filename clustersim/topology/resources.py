@@ -6,6 +6,7 @@ pattern. A resource is known in the engine by its row and to people by its name,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,6 +14,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.faults import nearest_name
 from clustersim.units import Unit
 
 __all__ = ["Block", "ResourceTable"]
@@ -88,10 +90,18 @@ class ResourceTable:
         return int(self.first[-1])
 
     def name(self, row: int) -> str:
-        """Name of the resource in ``row``."""
-        block = int(np.searchsorted(self.first, row, side="right")) - 1
-        index = np.unravel_index(row - int(self.first[block]), self.blocks[block].shape)
-        return self.blocks[block].label.format(*map(int, index))
+        """Name of the resource in ``row``.
+
+        Raises
+        ------
+        IndexError
+            when there is no such row
+        """
+        number = self._number(row)
+        block = self.blocks[number]
+        index = np.unravel_index(row - int(self.first[number]), block.shape)
+        head, *pieces = block.label.split("{}")
+        return head + "".join(f"{int(i)}{piece}" for i, piece in zip(index, pieces, strict=True))
 
     def names(self, rows: Sequence[int] | NDArray[np.int64] | None = None) -> list[str]:
         """Names of ``rows``, of all when None."""
@@ -110,6 +120,29 @@ class ResourceTable:
             if index is not None:
                 return int(first) + index
         raise KeyError(name)
+
+    def nearest(self, name: str) -> str | None:
+        """A resource whose name looks like ``name``: the numbers given, made to fit, in the closest name pattern."""
+        numbers = [int(number) for number in re.findall(r"\d+", name)]
+        patterns = {re.sub(r"\{\}|\d+", "#", block.label): block for block in self.blocks}
+        pattern = nearest_name(re.sub(r"\d+", "#", name), patterns)
+        if pattern is None:
+            return None
+        block = patterns[pattern]
+        index = [min(number, n - 1) for number, n in zip(numbers, block.shape, strict=False)]
+        index += [0] * (len(block.shape) - len(index))
+        row = int(np.ravel_multi_index(index, block.shape)) if index else 0
+        return self.name(int(self.first[self.blocks.index(block)]) + row)
+
+    def block(self, row: int) -> Block:
+        """The block that the resource in ``row`` belongs to."""
+        return self.blocks[self._number(row)]
+
+    def _number(self, row: int) -> int:
+        """Position of that block."""
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {row} is not one of {len(self)} resources")
+        return int(np.searchsorted(self.first, row, side="right")) - 1
 
     def with_capacity(self, rows: NDArray[np.int64], capacity: NDArray[np.int64]) -> ResourceTable:
         """A table in which ``rows`` have ``capacity`` [B/s] instead."""

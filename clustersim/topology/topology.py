@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.faults import BadInput, Fault
 from clustersim.hardware.cpu import CPU
 from clustersim.hardware.gpu import GPU
+from clustersim.hardware.link import Link
 from clustersim.topology.resources import ResourceTable
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["LocalPath", "Router", "Topology"]
 
 Router = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
-"""(source devices (n,), destination devices (n,)) -> resource rows (n, hops) in order of travel, padded with -1."""
+"""(source devices (n,), destination devices (n,)) -> resource rows (n, hops) in order of travel, padded with -1. A
+row that stands in a route twice is crossed twice: host memory that is written and read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -50,6 +58,8 @@ class Topology:
     gpu_of : NDArray[int64], shape (num_devices,)
         index into ``gpus``
     node_of : NDArray[int64], shape (num_devices,)
+        a node is a scale-up domain: GPUs that reach each other without the scale-out fabric, as one board or one NVL72
+        rack; collectives tell scale-up from scale-out by it
     cpus : tuple[CPU, ...]
         the distinct host sockets
     cpu_of : NDArray[int64], shape (num_devices,)
@@ -80,6 +90,21 @@ class Topology:
     notes: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def from_networkx(
+        cls, graph: nx.Graph[Any], *, gpu: GPU, cpu: CPU, host_link: Link | None = None, name: str = "graph"
+    ) -> Topology:
+        """A topology from a graph of one's own; see :func:`clustersim.topology.graph.from_networkx`."""
+        from clustersim.topology.graph import from_networkx
+
+        return from_networkx(graph, gpu=gpu, cpu=cpu, host_link=host_link, name=name)
+
+    def to_networkx(self) -> nx.DiGraph[Any]:
+        """The links that routes cross, as a graph; see :func:`clustersim.topology.drawing.to_networkx`."""
+        from clustersim.topology.drawing import to_networkx
+
+        return to_networkx(self)
+
     @property
     def num_devices(self) -> int:
         """Number of GPUs."""
@@ -87,7 +112,7 @@ class Topology:
 
     @property
     def num_nodes(self) -> int:
-        """Number of nodes (boards that share a host)."""
+        """Number of nodes: scale-up domains."""
         return int(self.node_of.max()) + 1 if len(self.node_of) else 0
 
     def route(self, source: NDArray[np.int64], destination: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -120,11 +145,74 @@ class Topology:
         ValueError
             when a factor is not positive: a link that carries nothing has no schedule
         """
-        if not factors:
-            return self
         for name, factor in factors.items():
             if not 0 < factor < float("inf"):
                 raise ValueError(f"{name}: factor {factor} must be positive and finite")
         rows = np.array([self.resources.find(name) for name in factors], dtype=np.int64)
-        scaled = np.maximum(1, np.rint(self.resources.capacity[rows] * np.array(list(factors.values())))).astype(np.int64)
-        return replace(self, resources=self.resources.with_capacity(rows, scaled))
+        scaled = np.rint(self.resources.capacity[rows] * np.array(list(factors.values()))).astype(np.int64)
+        return replace(self, resources=self.resources.with_capacity(rows, np.maximum(1, scaled)))
+
+    def without_links(self, names: Iterable[str]) -> Topology:
+        """The same cluster after links have failed.
+
+        A resource that stands for m parallel links keeps (m - k)/m of its capacity when it is named k times. Give all
+        failed links in one call: a second call counts from what the first has left.
+
+        Parameters
+        ----------
+        names : Iterable[str]
+            resources, one direction each: ``node3/nic1.tx``, ``leaf0/up``
+
+        Raises
+        ------
+        BadInput
+            when a name is not a resource of this topology, or none of its links would be left: routes do not change, so
+            nothing could pass; a slow link is the nearest thing
+        """
+        faults, factors = [], {}
+        for name, failed in Counter(names).items():
+            try:
+                num_links = self.resources.block(self.resources.find(name)).num_links
+            except KeyError:
+                rule, nearest = f"is not a resource of {self.name}", self.resources.nearest(name)
+                faults.append(Fault(key="failed_links", value=name, rule=rule, nearest=nearest))
+                continue
+            if failed >= num_links:
+                rule = f"leaves no route: {failed} of {num_links} parallel links failed"
+                faults.append(Fault(key="failed_links", value=name, rule=rule, nearest=f"slow_links of {name}"))
+            factors[name] = (num_links - failed) / num_links
+        if faults:
+            raise BadInput(faults)
+        return self.with_capacity(factors)
+
+    def with_devices(self, devices: Mapping[int, GPU]) -> Topology:
+        """The same cluster with other cards in some slots, on the same links.
+
+        Parameters
+        ----------
+        devices : Mapping[int, GPU]
+            device number -> its card
+
+        Raises
+        ------
+        BadInput
+            when there is no such device
+        """
+        last = self.num_devices - 1
+        faults = [
+            Fault(key="devices", value=device, rule=f"must be from 0 to {last}", nearest=min(max(device, 0), last))
+            for device in devices
+            if not 0 <= device <= last
+        ]
+        if faults:
+            raise BadInput(faults)
+        gpus = list(self.gpus)
+        for gpu in devices.values():
+            if gpu not in gpus:
+                gpus.append(gpu)
+        index = np.array(list(devices), dtype=np.int64)
+        gpu_of = self.gpu_of.copy()
+        gpu_of[index] = [gpus.index(gpu) for gpu in devices.values()]
+        hbm = self.local["hbm"].rows[index, 0]
+        bandwidth = np.array([round(gpu.memory_bandwidth) for gpu in devices.values()], dtype=np.int64)
+        return replace(self, gpus=tuple(gpus), gpu_of=gpu_of, resources=self.resources.with_capacity(hbm, bandwidth))
