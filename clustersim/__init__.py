@@ -1,0 +1,104 @@
+"""clustersim: a discrete-event simulator of multi-GPU training clusters.
+
+The public names load on first use, so that importing the package costs nothing and has no effects.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clustersim import analysis, plot
+    from clustersim.analysis.summary import summary
+    from clustersim.engine.deadlock import Deadlock
+    from clustersim.engine.limits import Limits
+    from clustersim.engine.simulate import simulate
+    from clustersim.faults import BadInput, Fault
+    from clustersim.library import list_cards, load_job, load_model, load_topology
+    from clustersim.topology.topology import Topology
+    from clustersim.trace.result import Result
+    from clustersim.workload.check import check
+    from clustersim.workload.job import GroupFamily, Job, Pool
+    from clustersim.workload.model import Model
+    from clustersim.workload.op import Collective, Compute, Copy, Delay, HostWork, Storage
+    from clustersim.workload.plan import ParallelPlan
+    from clustersim.workload.program import Program
+    from clustersim.workload.training_step import training_step
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "BadInput": "clustersim.faults",
+    "Collective": "clustersim.workload.op",
+    "Compute": "clustersim.workload.op",
+    "Copy": "clustersim.workload.op",
+    "Deadlock": "clustersim.engine.deadlock",
+    "Delay": "clustersim.workload.op",
+    "Fault": "clustersim.faults",
+    "GroupFamily": "clustersim.workload.job",
+    "HostWork": "clustersim.workload.op",
+    "Job": "clustersim.workload.job",
+    "Limits": "clustersim.engine.limits",
+    "Model": "clustersim.workload.model",
+    "ParallelPlan": "clustersim.workload.plan",
+    "Pool": "clustersim.workload.job",
+    "Program": "clustersim.workload.program",
+    "Result": "clustersim.trace.result",
+    "Storage": "clustersim.workload.op",
+    "Topology": "clustersim.topology.topology",
+    "analysis": "",
+    "check": "clustersim.workload.check",
+    "list_cards": "clustersim.library",
+    "load_job": "clustersim.library",
+    "load_model": "clustersim.library",
+    "load_topology": "clustersim.library",
+    "plot": "",
+    "simulate": "clustersim.engine.simulate",
+    "summary": "clustersim.analysis.summary",
+    "training_step": "clustersim.workload.training_step",
+}
+
+__all__ = [
+    "BadInput",
+    "Collective",
+    "Compute",
+    "Copy",
+    "Deadlock",
+    "Delay",
+    "Fault",
+    "GroupFamily",
+    "HostWork",
+    "Job",
+    "Limits",
+    "Model",
+    "ParallelPlan",
+    "Pool",
+    "Program",
+    "Result",
+    "Storage",
+    "Topology",
+    "analysis",
+    "check",
+    "list_cards",
+    "load_job",
+    "load_model",
+    "load_topology",
+    "plot",
+    "simulate",
+    "summary",
+    "training_step",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'clustersim' has no attribute {name!r}")
+    home = _HOME[name]
+    value = getattr(import_module(home), name) if home else import_module(f"clustersim.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

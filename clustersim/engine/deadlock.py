@@ -1,0 +1,94 @@
+"""When nothing can happen and ops remain: who waits for whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clustersim.engine.lane import COLLECTIVE, Lane
+from clustersim.workload.op import Collective
+
+if TYPE_CHECKING:
+    from clustersim.engine.engine import Engine
+    from clustersim.trace.result import Result
+
+__all__ = ["Deadlock", "wait_for"]
+
+
+class Deadlock(RuntimeError):  # noqa: N818 - what happened, not a fault
+    """Ops remain that nothing can start.
+
+    Attributes
+    ----------
+    chain : tuple[str, ...]
+        one line an op: rank, op, group, and what it waits for; the last line closes the cycle or names what never comes
+    result : Result, optional
+        what ran until then
+    """
+
+    result: Result | None = None
+
+    def __init__(self, chain: list[str]) -> None:
+        self.chain = tuple(chain)
+        super().__init__("no op can start:\n  " + "\n  ".join(chain))
+
+
+def wait_for(engine: Engine) -> list[str]:
+    """The wait-for chain from the first op that has not ended to the cycle or the missing op; empty when all ended."""
+    at = _first_blocked(engine)
+    seen: dict[tuple[Lane, int], int] = {}
+    chain: list[str] = []
+    while at is not None:
+        if at in seen:
+            chain.append(f"which closes the cycle of {len(chain) - seen[at]}")
+            break
+        seen[at] = len(chain)
+        line, at = _why(engine, *at)
+        chain.append(line)
+    return chain
+
+
+def _first_blocked(engine: Engine) -> tuple[Lane, int] | None:
+    for lane in engine.lanes:
+        if lane.spec.job in engine.launched and lane not in engine.cancelled:
+            for i, end in enumerate(lane.end):
+                if end < 0:
+                    return lane, i
+    return None
+
+
+def _why(engine: Engine, lane: Lane, i: int) -> tuple[str, tuple[Lane, int] | None]:
+    """What op ``i`` waits for, in words and as the next op of the chain."""
+    before = [int(b) for b in lane.flat.edges[lane.flat.edges[:, 1] == i, 0] if lane.end[int(b)] < 0]
+    if before:
+        return f"{_named(engine, lane, i)} waits for {_named(engine, lane, before[0])}", (lane, before[0])
+    if (lane, i) in engine.stores.needs:
+        pools = ", ".join(f"{amount} of {pool}" for pool, amount in lane.flat.pooled[i])
+        holder = next(((lane, j) for j in lane.flat.giving if lane.end[j] < 0 and j != i), None)
+        return f"{_named(engine, lane, i)} waits for the pool: {pools}", holder
+    if lane.code[lane.op[i]] == COLLECTIVE:
+        meeting, k = lane.rendezvous[lane.flat.slot[i]], lane.flat.sequence[i]
+        for other, ops in meeting.members:
+            if k >= len(ops):
+                return (f"{_named(engine, lane, i)} waits in {meeting.spec.name} for {_rank(engine, other)}, "
+                        f"whose program has no collective number {k} there"), None
+            if other.waits[ops[k]] or (other is not lane and not _arrived(engine, other, ops[k])):
+                return (f"{_named(engine, lane, i)} waits in {meeting.spec.name} for {_named(engine, other, ops[k])}",
+                        (other, ops[k]))
+    return f"{_named(engine, lane, i)} is ready and was never started", None
+
+
+def _arrived(engine: Engine, lane: Lane, i: int) -> bool:
+    edges = lane.flat.edges
+    return lane.spec.job in engine.launched and all(lane.end[int(b)] >= 0 for b in edges[edges[:, 1] == i, 0])
+
+
+def _named(engine: Engine, lane: Lane, i: int) -> str:
+    op = lane.flat.arrays.ops[lane.op[i]]
+    group = f" ({op.kind} on {op.slot})" if isinstance(op, Collective) else ""
+    return f"{_rank(engine, lane)} op {i % max(1, len(lane.flat.arrays))} '{op.name}'{group}"
+
+
+def _rank(engine: Engine, lane: Lane) -> str:
+    job = engine.scene.system.jobs[lane.spec.job].name
+    rank = lane.spec.rank - int(engine.scene.system.first_rank[lane.spec.job])
+    return f"rank {rank}" if len(engine.scene.system.jobs) == 1 else f"rank {rank} of {job}"

@@ -1,0 +1,379 @@
+"""The event loop: SimPy's clock in whole nanoseconds, one event an instant, each instant handled whole.
+
+At an instant all completions are collected first, then what they make ready, then the grants of pools in key order;
+this repeats until the instant is quiet, and then every touched component of the shared resources is solved once. So the
+order in which events were inserted never matters.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import simpy
+from simpy.events import Event
+
+from clustersim.engine.deadlock import Deadlock, wait_for
+from clustersim.engine.flat import Flat, flatten
+from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, Lane, Rendezvous
+from clustersim.engine.limits import LimitReached, Limits
+from clustersim.engine.scene import LaneSpec, Scene
+from clustersim.engine.sharing import Activity, Sharing, speed
+from clustersim.engine.stores import Stores
+
+__all__ = ["Engine"]
+
+Shuffle = Callable[[list[object]], None]
+
+
+class _Instant(Event):
+    """An instant at which something ends: one event for all of it."""
+
+    def __init__(self, env: simpy.Environment, callbacks: list[Callable[[Event], None]]) -> None:
+        self.env = env
+        self.callbacks = callbacks
+        self._value = None
+        self._ok = True
+        self._defused = False
+
+
+class Engine:
+    """Plays a scene.
+
+    Parameters
+    ----------
+    scene : Scene
+        folded or full
+    steps : Sequence[int]
+        optimizer steps of each job
+    limits : Limits, optional
+        when to stop early
+    shuffle : callable, optional
+        permutes a list in place: tests use it to show that insertion order does not matter
+
+    Attributes
+    ----------
+    env : simpy.Environment
+        the clock [ns]; generators that behave (failures, arrivals) may be started on it
+    lanes : list[Lane]
+    history : dict[tuple[Lane | Rendezvous, int], list[tuple[int, int, int]]]
+        (instant [ns], rate, limiting resource) of ops whose rate changed after they started
+    num_events : int
+        instants handled
+    """
+
+    def __init__(
+        self, scene: Scene, steps: Sequence[int], limits: Limits | None = None, shuffle: Shuffle | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self.scene = scene
+        self.env = simpy.Environment()
+        self.sharing = Sharing(scene.capacity)
+        self.stores = Stores(scene.store_capacity)
+        self.lanes = _lanes(scene, steps)
+        self.rendezvous = _rendezvous(scene, self.lanes)
+        self.history: dict[tuple[object, int], list[tuple[int, int, int]]] = {}
+        self.launched: dict[int, int] = {}
+        self.cancelled: set[Lane] = set()
+        self.num_events = 0
+        self._limits = limits or Limits()
+        self._shuffle = shuffle
+        self._progress = progress
+        self._timed: dict[int, list[tuple[Lane, int]]] = {}
+        self._active: dict[int, list[Activity]] = {}
+        self._special: list[tuple[Lane, int]] = []
+        self._fresh: list[Activity] = []
+        self._recapped: dict[Lane, None] = {}
+        self._callbacks = [self._instant]
+        self._wall_end = time.monotonic() + self._limits.wall_s
+        self._meetings: dict[Activity, None] = {}
+
+    # --- verbs -------------------------------------------------------------------------------------------------
+
+    def launch(self, job: int, at: int = 0) -> None:
+        """Start a job of the scene ``at`` [ns] or later: its roots become ready then."""
+        self.at(max(at, int(self.env.now)), lambda _: self._start(job))
+
+    def cancel(self, job: int) -> None:
+        """Stop a job now: its ops in progress end here, the others never start."""
+        now = int(self.env.now)
+        gone = {lane for lane in self.lanes if lane.spec.job == job}
+        self.cancelled |= gone
+        stopped = [a for a in self._meetings if any(lane in gone for lane, _ in a.owner.members)]
+        for activity in [a for lane in gone for a in lane.running.values()] + stopped:
+            activity.due = -1
+            self._meetings.pop(activity, None)
+            if activity.demands:
+                self.sharing.remove(activity)
+        for lane in gone:
+            lane.running.clear()
+            lane.taken = 0
+            lane.gives = None
+            lane.successors = [[]] * len(lane.end)  # what is still on the clock releases nothing
+            for i, begun in enumerate(lane.start):
+                if begun >= 0 and (lane.end[i] < 0 or lane.end[i] > now):
+                    lane.end[i] = now
+        self.stores.forget(gone)
+        self._wake(now)
+
+    def set_capacity(self, resource: int, capacity: int) -> None:
+        """Change the capacity of a shared resource of the scene [B/s] from now on."""
+        self.sharing.set_capacity(resource, capacity)
+        self._wake(int(self.env.now))
+
+    def at(self, when: int, callback: Callable[[Engine], None]) -> None:
+        """Call ``callback(engine)`` at an instant [ns]."""
+
+        def handle(_: Event) -> None:
+            callback(self)
+            self._wake(int(self.env.now))
+
+        self.env.schedule(_Instant(self.env, [handle]), priority=0, delay=when - self.env.now)
+
+    def run(self) -> None:
+        """Play until nothing is left.
+
+        Raises
+        ------
+        Deadlock
+            when ops remain that nothing can start, with the cycle of who waits for whom
+        LimitReached
+            when a limit stops the run
+        """
+        self.env.run()
+        waiting = wait_for(self)
+        if waiting:
+            raise Deadlock(waiting)
+
+    # --- instants ----------------------------------------------------------------------------------------------
+
+    def _start(self, job: int) -> None:
+        self.launched[job] = int(self.env.now)
+        self._special += [(lane, op) for lane in self.lanes if lane.spec.job == job for op in lane.flat.roots]
+
+    def _wake(self, now: int) -> None:
+        """Have an instant handled at ``now``, after the event in hand."""
+        self.env.schedule(_Instant(self.env, self._callbacks), delay=now - self.env.now)
+
+    def _instant(self, _: Event) -> None:
+        now = self.env.now
+        self.num_events += 1
+        timed, active, special = self._timed, self._active, self._special
+        while True:
+            ended = timed.pop(now, None)
+            if ended is not None:
+                if self._shuffle:
+                    self._shuffle(ended)
+                # inlined for speed: the plain op, which ends when it was said to, releases plain ops
+                for lane, i in ended:
+                    waits, ns = lane.waits, lane.ns
+                    if lane.gives is not None and i in lane.gives:
+                        self.stores.give(lane, i)
+                    for j in lane.successors[i]:
+                        left = waits[j] - 1
+                        waits[j] = left
+                        if not left:
+                            took = ns[j]
+                            if took >= 0:
+                                lane.start[j] = now
+                                lane.end[j] = then = now + took
+                                bucket = timed.get(then)
+                                if bucket is None:
+                                    self._open(then, (lane, j))
+                                else:
+                                    bucket.append((lane, j))
+                            else:
+                                special.append((lane, j))
+            finished = active.pop(now, None)
+            if finished is not None:
+                if self._shuffle:
+                    self._shuffle(finished)
+                for activity in finished:
+                    if activity.due == now:
+                        activity.due = -1
+                        self._finish(activity, now)
+            if special:
+                starting = special[:]
+                special.clear()
+                if self._shuffle:
+                    self._shuffle(starting)
+                for lane, j in starting:
+                    self._begin(lane, j, now)
+            elif ended is None and finished is None:
+                if not self.stores.changed:
+                    break
+                for lane, j in self.stores.grant():
+                    self._begin_as(lane, j, lane.code[lane.op[j]], now)
+        self._settle(now)
+        if self._progress is not None and not self.num_events & 1023:
+            self._progress(now)
+        self._limits.check(self.num_events, now, self._wall_end)
+
+    def _open(self, then: int, entry: tuple[Lane, int]) -> None:
+        self._timed[then] = [entry]
+        if then not in self._active:
+            self.env.schedule(_Instant(self.env, self._callbacks), delay=then - self.env.now)
+
+    def _push(self, activity: Activity, then: int) -> None:
+        activity.due = then
+        bucket = self._active.get(then)
+        if bucket is not None:
+            bucket.append(activity)
+            return
+        self._active[then] = [activity]
+        if then not in self._timed:
+            self.env.schedule(_Instant(self.env, self._callbacks), delay=then - self.env.now)
+
+    def _release(self, lane: Lane, i: int) -> None:
+        if lane in self.cancelled:
+            return
+        if lane.gives is not None and i in lane.gives:
+            self.stores.give(lane, i)
+        waits = lane.waits
+        for j in lane.successors[i]:
+            waits[j] -= 1
+            if not waits[j]:
+                self._special.append((lane, j))
+
+    def _begin(self, lane: Lane, j: int, now: int) -> None:
+        if lane not in self.cancelled:
+            self._begin_as(lane, j, lane.ns[j], now)
+
+    def _begin_as(self, lane: Lane, j: int, kind: int, now: int) -> None:
+        if kind >= 0:
+            lane.start[j] = now
+            lane.end[j] = now + kind
+            bucket = self._timed.get(now + kind)
+            if bucket is None:
+                self._open(now + kind, (lane, j))
+            else:
+                bucket.append((lane, j))
+        elif kind == ELASTIC:
+            signature = lane.signatures[lane.op[j]]
+            assert signature is not None
+            activity = Activity(lane, j, speed(lane.stretched(signature)), signature.demands, signature.peak_load,
+                                signature.num_flows, now)
+            lane.start[j] = now
+            lane.running[j] = activity
+            self.sharing.add(activity)
+            self._fresh.append(activity)
+        elif kind == COLLECTIVE:
+            meeting, k = lane.rendezvous[lane.flat.slot[j]], lane.flat.sequence[j]
+            meeting.pending[k] -= 1
+            if not meeting.pending[k]:
+                self._meet(meeting, k, now)
+        elif kind == POOLED:
+            self.stores.ask(now, lane, j)
+
+    def _meet(self, meeting: Rendezvous, k: int, now: int) -> None:
+        """The last member has arrived: the collective starts for all."""
+        signature = meeting.spec.signatures[meeting.script[k]]
+        for lane, ops in meeting.members:
+            lane.start[ops[k]] = now
+            if signature.num_sms:
+                lane.taken += signature.num_sms
+                self._recapped[lane] = None
+        activity = Activity(meeting, k, speed(signature.ns) if signature.ns else 0, signature.demands, signature.peak_load,
+                            signature.num_flows, now)
+        self._meetings[activity] = None
+        if not signature.ns:
+            self._push(activity, now)
+            return
+        self.sharing.add(activity)
+        self._fresh.append(activity)
+
+    def _finish(self, activity: Activity, now: int) -> None:
+        owner, k = activity.owner, activity.number
+        if activity.demands:
+            self.sharing.remove(activity)
+        if type(owner) is Lane:
+            owner.end[k] = now
+            del owner.running[k]
+            self._release(owner, k)
+            return
+        del self._meetings[activity]
+        meeting: Rendezvous = owner
+        num_sms = meeting.spec.signatures[meeting.script[k]].num_sms
+        for lane, ops in meeting.members:
+            lane.end[ops[k]] = now
+            if num_sms:
+                lane.taken -= num_sms
+                self._recapped[lane] = None
+            self._release(lane, ops[k])
+
+    def _settle(self, now: int) -> None:
+        """Decide the rates of the instant and when each op in progress will end."""
+        rates: dict[Activity, int] = {}
+        if self._recapped:
+            for lane in self._recapped:
+                for j, activity in lane.running.items():
+                    signature = lane.signatures[lane.op[j]]
+                    assert signature is not None
+                    cap = speed(lane.stretched(signature))
+                    if cap != activity.cap and self.sharing.recap(activity, cap):
+                        rates[activity] = cap
+            self._recapped.clear()
+        if self.sharing.changed:
+            rates.update(self.sharing.settle())
+        for activity, rate in rates.items():
+            log = self.history.get((activity.owner, activity.number))
+            if log is None:
+                log = self.history[activity.owner, activity.number] = [(activity.since, activity.rate, -1)]
+            if log[-1][0] == now:
+                log[-1] = (now, rate, activity.limit)
+            else:
+                log.append((now, rate, activity.limit))
+            activity.left -= activity.rate * (now - activity.since)
+            activity.rate, activity.since = rate, now
+            self._push(activity, now - (-activity.left // rate))
+        for activity in self._fresh:
+            if activity not in rates and activity.due < 0:
+                self._push(activity, now - (-activity.left // activity.rate))
+        self._fresh.clear()
+
+
+def _lanes(scene: Scene, steps: Sequence[int]) -> list[Lane]:
+    """Lanes share everything that they can: programs laid flat, durations of equal ops on equal devices."""
+    flats: dict[tuple[int, int], tuple[Flat, list[int]]] = {}
+    durations: dict[tuple[object, ...], list[int]] = {}
+    lanes = []
+    for spec in scene.lanes:
+        program = (spec.program, steps[spec.job])
+        if program not in flats:
+            flat = flatten(scene.system.programs[spec.program], steps[spec.job])
+            flats[program] = flat, np.tile(flat.arrays.op, flat.steps).tolist()
+        flat, op = flats[program]
+        code = _codes(scene, spec)
+        key = (*program, *code)
+        if key not in durations:
+            ns = np.array(code, dtype=np.int64)[op] if op else np.empty(0, np.int64)
+            ns[list(flat.pooled)] = POOLED
+            durations[key] = ns.tolist()
+        lanes.append(Lane(spec, flat, durations[key], op, code))
+    return lanes
+
+
+def _codes(scene: Scene, spec: LaneSpec) -> list[int]:
+    """By distinct op: how long it takes, or how its end is found."""
+    beside = any(s.num_sms for number in spec.rendezvous.values() for s in scene.rendezvous[number].signatures)
+    return [
+        COLLECTIVE if s is None else ELASTIC if s.ns and (s.demands or (beside and s.sm_ns)) else s.ns
+        for s in spec.signatures
+    ]
+
+
+def _rendezvous(scene: Scene, lanes: list[Lane]) -> list[Rendezvous]:
+    meetings = []
+    for spec in scene.rendezvous:
+        script = scene.system.blocks[spec.block].script
+        members, rounds = [], 1
+        for number, slot in spec.members:
+            lane = lanes[number]
+            rounds = lane.flat.steps
+            at = lane.flat.slots.index(slot) if slot in lane.flat.slots else -1
+            members.append((lane, lane.flat.slot_ops[at] if at >= 0 else []))
+        meetings.append(Rendezvous(spec, np.tile(script, rounds).tolist(), members))
+    for lane in lanes:
+        lane.rendezvous = [meetings[lane.spec.rendezvous[slot]] for slot in lane.flat.slots]
+    return meetings

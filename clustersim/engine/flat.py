@@ -1,0 +1,115 @@
+"""A program over all its steps, in the form that the event loop walks: successor lists and predecessor counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.workload.op import Collective
+from clustersim.workload.program import Arrays
+
+__all__ = ["Flat", "flatten"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Flat:
+    """N = steps · ops of the program.
+
+    Attributes
+    ----------
+    arrays : Arrays
+        one step
+    steps : int
+    edges : NDArray[int64], shape (E, 2)
+        (before, after) over all steps, sorted by ``after``
+    successors : list[list[int]]
+    num_before : bytearray or list[int]
+        predecessors of each op; a template to copy
+    roots : list[int]
+        ops without predecessors
+    slots : tuple[str, ...]
+    slot, sequence : list[int]
+        of each op: index into ``slots`` and position in the slot's order; -1 for ops that are no collective
+    slot_ops : list[list[int]]
+        by slot, its ops in order
+    pooled : dict[int, list[tuple[str, int]]]
+        ops that take from pools: (pool, amount)
+    giving : dict[int, list[tuple[str, int]]]
+        ops that give back
+    """
+
+    arrays: Arrays
+    steps: int
+    edges: NDArray[np.int64]
+    successors: list[list[int]]
+    num_before: bytearray | list[int]
+    roots: list[int]
+    slots: tuple[str, ...]
+    slot: list[int]
+    sequence: list[int]
+    slot_ops: list[list[int]]
+    pooled: dict[int, list[tuple[str, int]]]
+    giving: dict[int, list[tuple[str, int]]]
+
+    def __len__(self) -> int:
+        return len(self.successors)
+
+
+def flatten(arrays: Arrays, steps: int) -> Flat:
+    """Lay ``steps`` copies of a program end to end, joined by stream order and by what the program carries over."""
+    n = len(arrays)
+    total = n * steps
+    edges = _all_edges(arrays, steps)
+    edges = edges[np.lexsort((edges[:, 0], edges[:, 1]))]
+    by_before = edges[np.argsort(edges[:, 0], kind="stable")]
+    ends = np.cumsum(np.bincount(edges[:, 0], minlength=total)).tolist()
+    targets = by_before[:, 1].tolist()
+    successors, first = [], 0
+    for last in ends:
+        successors.append(targets[first:last])
+        first = last
+    count = np.bincount(edges[:, 1], minlength=total)
+    small = not len(count) or int(count.max()) < 256
+    slot = np.full(total, -1, dtype=np.int64)
+    sequence = np.full(total, -1, dtype=np.int64)
+    slots = arrays.slots()
+    slot_ops = []
+    for k, numbers in enumerate(slots.values()):
+        ops = (np.arange(steps)[:, None] * n + numbers[None, :]).reshape(-1)
+        slot[ops] = k
+        sequence[ops] = np.arange(len(ops))
+        slot_ops.append(ops.tolist())
+    pooled: dict[int, list[tuple[str, int]]] = {}
+    giving: dict[int, list[tuple[str, int]]] = {}
+    for op, at, pool, amount in arrays.pool_use.tolist():
+        for step in range(steps):
+            (giving if at else pooled).setdefault(step * n + op, []).append((arrays.pools[pool], amount))
+    return Flat(
+        arrays=arrays, steps=steps, edges=edges, successors=successors,
+        num_before=bytearray(count.astype(np.uint8).tobytes()) if small else count.tolist(),
+        roots=np.flatnonzero(count == 0).tolist(), slots=tuple(slots), slot=slot.tolist(), sequence=sequence.tolist(),
+        slot_ops=slot_ops, pooled=pooled, giving=giving,
+    )
+
+
+def _all_edges(arrays: Arrays, steps: int) -> NDArray[np.int64]:
+    n = len(arrays)
+    offsets = (np.arange(steps, dtype=np.int64) * n)[:, None, None]
+    parts = [(arrays.edges[None] + offsets).reshape(-1, 2)]
+    if steps > 1:
+        crossing = [arrays.carries.astype(np.int64)] if len(arrays.carries) else []
+        for s in range(len(arrays.streams)):
+            ops = np.flatnonzero(arrays.stream == s)
+            if len(ops):
+                crossing.append(np.array([[ops[-1], ops[0]]], dtype=np.int64))
+        if crossing:
+            joined = np.unique(np.concatenate(crossing), axis=0)
+            parts.append((joined[None] + offsets[:-1] + np.array([0, n])).reshape(-1, 2))
+    return np.unique(np.concatenate(parts).astype(np.int64), axis=0).reshape(-1, 2)
+
+
+def is_collective(arrays: Arrays) -> NDArray[np.bool_]:
+    """Which distinct ops of a program are collectives, shape (num distinct ops,)."""
+    return np.array([isinstance(op, Collective) for op in arrays.ops], dtype=bool)

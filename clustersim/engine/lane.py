@@ -1,0 +1,86 @@
+"""The moving parts of the event loop: lanes with their ops' state, rendezvous with their arrivals."""
+
+from __future__ import annotations
+
+from array import array
+
+from clustersim.engine.flat import Flat
+from clustersim.engine.scene import LaneSpec, RendezvousSpec, Signature
+from clustersim.engine.sharing import Activity
+
+__all__ = ["COLLECTIVE", "ELASTIC", "POOLED", "Lane", "Rendezvous"]
+
+ELASTIC, COLLECTIVE, POOLED = -1, -2, -3
+"""Codes in ``Lane.ns`` for ops whose end is not known when they start: shared, joint, or granted by a pool."""
+
+
+class Lane:
+    """A simulated rank.
+
+    Attributes
+    ----------
+    waits : bytearray or list[int]
+        by op, predecessors that have not ended
+    ns : list[int]
+        by op, its duration [ns], or one of the codes above
+    code : list[int]
+        by distinct op, the same, without regard to pools
+    gives : dict or None
+        ops that give back to pools; None spares the look
+    start, end : array of int64
+        by op [ns]; -1 before
+    running : dict[int, Activity]
+        its own ops in progress that can be re-rated
+    taken : int
+        SMs that collectives hold at present
+    """
+
+    __slots__ = ("code", "end", "flat", "gives", "ns", "num_sms", "op", "rendezvous", "running", "signatures", "spec", "start", "stores",
+                 "successors", "taken", "waits")
+
+    def __init__(self, spec: LaneSpec, flat: Flat, ns: list[int], op: list[int], code: list[int]) -> None:
+        self.spec = spec
+        self.flat = flat
+        self.waits = flat.num_before[:]
+        self.ns = ns
+        self.op = op
+        self.code = code
+        self.gives = flat.giving or None
+        self.successors = flat.successors
+        self.start = array("q", b"\xff" * 8 * len(flat))
+        self.end = array("q", b"\xff" * 8 * len(flat))
+        self.signatures = spec.signatures
+        self.rendezvous: list[Rendezvous] = []
+        self.stores = spec.stores
+        self.running: dict[int, Activity] = {}
+        self.num_sms = spec.num_sms
+        self.taken = 0
+
+    def stretched(self, signature: Signature) -> int:
+        """Duration of an op beside the collectives that hold SMs at present [ns]: its SM-bound part grows by n / (n - k)."""
+        if not self.taken or not signature.sm_ns:
+            return signature.ns
+        free = max(1, self.num_sms - self.taken)
+        return signature.ns - signature.sm_ns - (-signature.sm_ns * self.num_sms // free)
+
+
+class Rendezvous:
+    """A simulated group.
+
+    Attributes
+    ----------
+    pending : array of int32
+        by collective, members that have not arrived
+    script : list[int]
+        by collective, its signature
+    members : list[tuple[Lane, list[int]]]
+        each arriving lane with its ops, by collective
+    """
+
+    __slots__ = ("members", "pending", "script", "spec")
+
+    def __init__(self, spec: RendezvousSpec, script: list[int], members: list[tuple[Lane, list[int]]]) -> None:
+        self.spec = spec
+        self.script = script
+        self.pending = array("i", [len(members)]) * len(script)
+        self.members = members

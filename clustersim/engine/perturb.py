@@ -1,0 +1,92 @@
+"""What is wrong with a cluster today: slow ranks, slow links, failed links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from clustersim.faults import BadInput, Fault, nearest_name
+from clustersim.topology.topology import Topology
+
+__all__ = ["Perturbation", "perturbed"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Perturbation:
+    """Departures from the cards.
+
+    Parameters
+    ----------
+    slow_ranks : Mapping[int, float]
+        rank -> factor on the time of what it computes: 1.3 is 30 % slower
+    slow_links : Mapping[str, float]
+        resource name -> factor on its bandwidth: 0.5 halves it
+    failed_links : tuple[str, ...]
+        resource names that lose one of their parallel links; a name given twice loses two
+    """
+
+    slow_ranks: Mapping[int, float] = field(default_factory=dict)
+    slow_links: Mapping[str, float] = field(default_factory=dict)
+    failed_links: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> Perturbation:
+        """From a mapping as ``--set perturb.*`` gives it; all faults at once as :class:`BadInput`."""
+        faults = [
+            Fault(key=f"perturb.{key}", value=given[key], rule="is no perturbation",
+                  nearest=nearest_name(key, cls.__dataclass_fields__))
+            for key in given if key not in cls.__dataclass_fields__
+        ]
+        ranks: dict[int, float] = {}
+        links: dict[str, float] = {}
+        for key, convert, into in (("slow_ranks", int, ranks), ("slow_links", str, links)):
+            mapping = given.get(key, {})
+            if not isinstance(mapping, Mapping):
+                faults.append(Fault(key=f"perturb.{key}", value=mapping, rule="must map names to factors", nearest="{37: 1.3}"))
+                continue
+            for name, factor in mapping.items():
+                try:
+                    name, factor = convert(name), float(factor)  # noqa: PLW2901 - TOML and JSON keys are text
+                    if not 0 < factor < float("inf"):
+                        raise ValueError
+                    into[name] = factor  # type: ignore[index]
+                except (TypeError, ValueError):
+                    faults.append(Fault(key=f"perturb.{key}.{name}", value=factor, rule="must be a positive, finite factor",
+                                        nearest=1.0))
+        failed = given.get("failed_links", ())
+        if isinstance(failed, str) or not all(isinstance(name, str) for name in failed):
+            faults.append(Fault(key="perturb.failed_links", value=failed, rule="must be a list of link names"))
+        if faults:
+            raise BadInput(faults)
+        return cls(slow_ranks=ranks, slow_links=links, failed_links=tuple(failed))
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data, for the run folder."""
+        return {"slow_ranks": {str(rank): factor for rank, factor in self.slow_ranks.items()},
+                "slow_links": dict(self.slow_links), "failed_links": list(self.failed_links)}
+
+
+def perturbed(topology: Topology, perturbation: Perturbation) -> Topology:
+    """The cluster with slow and failed links.
+
+    Raises
+    ------
+    BadInput
+        for names that are no link of the topology, with the nearest one, and for a link whose loss leaves no route
+    """
+    faults = []
+    for key, names in (("slow_links", perturbation.slow_links), ("failed_links", perturbation.failed_links)):
+        for name in names:
+            try:
+                topology.resources.find(name)
+            except KeyError:
+                some = topology.resources.names(range(min(len(topology.resources), 20_000)))
+                faults.append(Fault(key=f"perturb.{key}", value=name, rule=f"must be a resource of {topology.name}",
+                                    nearest=nearest_name(name, some)))
+    if faults:
+        raise BadInput(faults)
+    try:
+        return topology.with_capacity(perturbation.slow_links).without_links(perturbation.failed_links)
+    except ValueError as error:
+        raise BadInput([Fault(key="perturb.failed_links", value=list(perturbation.failed_links), rule=str(error))]) from None

@@ -1,0 +1,149 @@
+"""From the loop's start and end times to the record: readiness, causes and bounds follow from the programs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.engine.engine import Engine
+from clustersim.engine.flat import is_collective
+from clustersim.engine.lane import Lane, Rendezvous
+from clustersim.engine.scene import Scene
+from clustersim.trace.record import LaneRecord, Record
+
+__all__ = ["record"]
+
+
+def record(engine: Engine, status: str = "ok", message: str = "") -> Record:
+    """What the run leaves behind.
+
+    Parameters
+    ----------
+    status : str
+        ``ok``, ``deadlock``, ``limit`` or ``interrupted``
+    message : str
+        why it did not end well
+    """
+    scene = engine.scene
+    now = int(engine.env.now)
+    number = {lane: k for k, lane in enumerate(engine.lanes)}
+    bounds: dict[str, int] = {"": 0}
+    starts = [np.array(lane.start, dtype=np.int64) for lane in engine.lanes]
+    ends = [np.array(lane.end, dtype=np.int64) for lane in engine.lanes]
+    for end in ends:
+        end[end > now] = -1  # still running when the run was stopped
+    ready, cause = zip(*[_ready(lane, end, engine.launched.get(lane.spec.job, -1))
+                         for lane, end in zip(engine.lanes, ends, strict=True)], strict=True) if engine.lanes else ((), ())
+    cause_lane = [np.where(c >= 0, k, -1).astype(np.int32) for k, c in enumerate(cause)]
+    cause_op = [c.astype(np.int32) for c in cause]
+    bound = [_own_bounds(lane, bounds) for lane in engine.lanes]
+    for meeting in engine.rendezvous:
+        _join(meeting, number, ready, cause, cause_lane, cause_op, starts)
+        _joint_bounds(meeting, number, bound, bounds)
+    _limits(engine, number, bound, bounds)
+    lanes = tuple(
+        LaneRecord(
+            job=lane.spec.job, rank=lane.spec.rank - int(scene.system.first_rank[lane.spec.job]),
+            multiplicity=lane.spec.multiplicity, arrays=lane.flat.arrays, steps=lane.flat.steps, start_ns=starts[k],
+            end_ns=ends[k], ready_ns=ready[k], cause_lane=cause_lane[k], cause_op=cause_op[k], bound=bound[k],
+            groups={slot: scene.rendezvous[r].name for slot, r in lane.spec.rendezvous.items()},
+        )
+        for k, lane in enumerate(engine.lanes)
+    )
+    return Record(
+        jobs=scene.system.jobs, lanes=lanes, lane_of=tuple(scene.lane_of), bounds=tuple(bounds),
+        coverage=_coverage(scene, engine.lanes), num_events=engine.num_events, status=status, message=message,
+    )
+
+
+def _ready(lane: Lane, end: NDArray[np.int64], launched: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """When each op's predecessors had all ended, and the one that ended last (of several, the first in the program)."""
+    n = len(end)
+    ready = np.full(n, launched, dtype=np.int64)
+    cause = np.full(n, -1, dtype=np.int64)
+    edges = lane.flat.edges
+    if len(edges):
+        first = np.flatnonzero(np.concatenate([[True], edges[1:, 1] != edges[:-1, 1]]))
+        after = edges[first, 1]
+        times = np.where(end[edges[:, 0]] < 0, np.iinfo(np.int64).max, end[edges[:, 0]])
+        last = np.maximum.reduceat(times, first)
+        is_last = times == np.repeat(last, np.diff(np.append(first, len(edges))))
+        cause[after] = np.minimum.reduceat(np.where(is_last, edges[:, 0], n), first)
+        open_ended = last == np.iinfo(np.int64).max
+        ready[after] = np.where(open_ended, -1, last)
+        cause[after[open_ended]] = -1
+    return ready, cause
+
+
+def _join(
+    meeting: Rendezvous, number: dict[Lane, int], ready: Sequence[NDArray[np.int64]], cause: Sequence[NDArray[np.int64]],
+    cause_lane: list[NDArray[np.int32]], cause_op: list[NDArray[np.int32]], starts: list[NDArray[np.int64]],
+) -> None:
+    """A collective starts with its last member, so what released that member is the cause for all."""
+    rounds = min(len(ops) for _, ops in meeting.members)
+    if not rounds:
+        return
+    lanes = [number[lane] for lane, _ in meeting.members]
+    ops = [np.array(ops[:rounds], dtype=np.int64) for _, ops in meeting.members]
+    arrival = np.stack([np.where(ready[k][i] < 0, np.iinfo(np.int64).max, ready[k][i]) for k, i in zip(lanes, ops, strict=True)])
+    last = np.argmax(arrival, axis=0)
+    column = np.arange(rounds)
+    released_by = np.stack([cause[k][i] for k, i in zip(lanes, ops, strict=True)])[last, column]
+    in_lane = np.where(released_by >= 0, np.array(lanes, dtype=np.int64)[last], -1)
+    for k, i in zip(lanes, ops, strict=True):
+        started = starts[k][i] >= 0
+        cause_lane[k][i[started]] = in_lane[started]
+        cause_op[k][i[started]] = released_by[started]
+
+
+def _own_bounds(lane: Lane, bounds: dict[str, int]) -> NDArray[np.int32]:
+    code = [0 if s is None else bounds.setdefault(s.bound, len(bounds)) for s in lane.signatures]
+    return np.array(code, dtype=np.int32)[np.tile(lane.flat.arrays.op, lane.flat.steps)] if code else np.empty(0, np.int32)
+
+
+def _joint_bounds(
+    meeting: Rendezvous, number: dict[Lane, int], bound: list[NDArray[np.int32]], bounds: dict[str, int]
+) -> None:
+    code = np.array([bounds.setdefault(s.bound, len(bounds)) for s in meeting.spec.signatures], dtype=np.int32)
+    by_round = code[np.array(meeting.script, dtype=np.int64)]
+    for lane, ops in meeting.members:
+        bound[number[lane]][np.array(ops, dtype=np.int64)] = by_round[: len(ops)]
+
+
+def _limits(engine: Engine, number: dict[Lane, int], bound: list[NDArray[np.int32]], bounds: dict[str, int]) -> None:
+    """Ops that a shared resource held back name that resource: the one that held them last."""
+    resources = engine.scene.system.topology.resources
+    for (owner, k), log in engine.history.items():
+        held_by = next((limit for _, _, limit in reversed(log) if limit >= 0), -1)
+        if held_by < 0:
+            continue
+        name = resources.name(engine.scene.row[held_by])
+        code = bounds.setdefault(name, len(bounds))
+        for lane, op in [(owner, k)] if isinstance(owner, Lane) else [(lane, ops[k]) for lane, ops in owner.members]:
+            bound[number[lane]][op] = code
+
+
+def _coverage(scene: Scene, lanes: Sequence[Lane]) -> dict[str, float]:
+    """Fraction of op time by provenance; the links' model counts as modelled."""
+    seconds = dict.fromkeys(("measured", "interpolated", "modelled", "assumed"), 0.0)
+    joint: dict[int, dict[str, float]] = {}
+    for lane in lanes:
+        spec, arrays = lane.spec, lane.flat.arrays
+        counts = np.bincount(arrays.op, minlength=len(arrays.ops)) * lane.flat.steps * spec.multiplicity
+        for cost, count in zip(scene.system.local[spec.program, spec.kind], counts.tolist(), strict=True):
+            if cost is not None:
+                for name, value in cost.provenance.items():
+                    seconds[name] += value * count
+        collective = is_collective(arrays)
+        if collective.any():
+            for slot, r in spec.rendezvous.items():
+                if slot in lane.flat.slots:
+                    if r not in joint:
+                        signatures = scene.rendezvous[r].signatures
+                        script = scene.system.blocks[scene.rendezvous[r].block].script
+                        joint[r] = {"modelled": sum(signatures[s].ns for s in script.tolist()) / 1e9}
+                    seconds["modelled"] += joint[r]["modelled"] * lane.flat.steps * spec.multiplicity
+    total = sum(seconds.values())
+    return {name: value / total for name, value in seconds.items()} if total else {**seconds, "modelled": 1.0}

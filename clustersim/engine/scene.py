@@ -1,0 +1,149 @@
+"""What the event loop plays: lanes, rendezvous and resources, whether folded or not.
+
+A *lane* is one simulated rank and stands for its class; a *rendezvous* is one simulated group. The loop cannot tell
+a folded scene from a full one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.engine.system import System
+
+__all__ = ["ONE", "Demand", "LaneSpec", "RendezvousSpec", "Scene", "Signature", "weight"]
+
+ONE = 1 << 96
+"""All the work of an op. Work left and rates are whole multiples of 1/ONE, so that sums do not depend on their order;
+with 96 bits an op of up to 2^48 ns alone ends on its exact nanosecond."""
+
+WEIGHT_SHIFT = 32
+"""Weights of the max-min allocation are whole multiples of 2^-32."""
+
+Demand = tuple[int, int, int]
+"""(resource of the scene, load, weight): what all ops that the activity stands for put on one such resource."""
+
+
+def weight(load: int, num_flows: int, peak_load: int) -> int:
+    """Load on a resource for each unit of the activity's level, in units of 2^-32, rounded up.
+
+    With x = p · ``peak_load`` the rate on the activity's busiest resource and x / ``num_flows`` its level, a level λ
+    puts λ · num_flows · load / peak_load on the resource.
+    """
+    return -((-load * num_flows << WEIGHT_SHIFT) // peak_load)
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class Signature:
+    """One kind of collective of a rendezvous, or one distinct op of a lane, as the loop needs it.
+
+    Attributes
+    ----------
+    ns : int
+        duration alone [ns]
+    sm_ns : int
+        the part that grows as SMs are taken [ns]; 0 for a collective
+    demands : tuple[Demand, ...]
+        on resources that can bind
+    peak_load : int
+        of the single op on its busiest resource [B]
+    num_flows : int
+    num_sms : int
+        SMs it takes from each member while it runs
+    bound : str
+        what sets ``ns``
+    """
+
+    ns: int
+    sm_ns: int = 0
+    demands: tuple[Demand, ...] = ()
+    peak_load: int = 1
+    num_flows: int = 1
+    num_sms: int = 0
+    bound: str = ""
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class LaneSpec:
+    """A simulated rank.
+
+    Attributes
+    ----------
+    job, rank : int
+        of the representative; ``rank`` is system-wide
+    multiplicity : int
+    program : int
+    kind : int
+    signatures : list[Signature | None]
+        by distinct op of the program; None for a collective
+    rendezvous : dict[str, int]
+        slot -> rendezvous of the scene
+    stores : dict[str, tuple[int, int]]
+        pool -> (store of the scene, the lane's key in its line)
+    num_sms : int
+        of its device
+    """
+
+    job: int
+    rank: int
+    multiplicity: int
+    program: int
+    kind: int
+    signatures: list[Signature | None]
+    rendezvous: dict[str, int]
+    stores: dict[str, tuple[int, int]]
+    num_sms: int
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class RendezvousSpec:
+    """A simulated group.
+
+    Attributes
+    ----------
+    name : str
+        axis/family/number
+    block : int
+    group : int
+        position in the block
+    signatures : list[Signature]
+    members : list[tuple[int, str]]
+        distinct (lane, slot): the arrivals that a collective waits for
+    """
+
+    name: str
+    block: int
+    group: int
+    signatures: list[Signature]
+    members: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class Scene:
+    """All of it.
+
+    Attributes
+    ----------
+    capacity : list[int]
+        of each shared resource [B/s]
+    row : list[int]
+        its row in the topology's table (the representative's)
+    store_capacity : list[int]
+        of each pool's store [units]
+    lane_of : list of NDArray[int64]
+        per job, shape (num_ranks,): lane that stands for each rank
+    meeting_of : NDArray[int64], shape (num_groups,)
+        rendezvous that stands for each group
+    """
+
+    system: System
+    lanes: list[LaneSpec]
+    rendezvous: list[RendezvousSpec]
+    capacity: list[int]
+    row: list[int]
+    store_capacity: list[int]
+    lane_of: list[NDArray[np.int64]]
+    meeting_of: NDArray[np.int64]
+    folded: bool

@@ -1,0 +1,131 @@
+"""Simulate jobs on a cluster: the one door of the engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from clustersim.engine.deadlock import Deadlock
+from clustersim.engine.engine import Engine
+from clustersim.engine.full import full_scene
+from clustersim.engine.limits import LimitReached, Limits
+from clustersim.engine.live import live_rows
+from clustersim.engine.perturb import Perturbation, perturbed
+from clustersim.engine.recording import record
+from clustersim.engine.system import build
+from clustersim.engine.usage import usage
+from clustersim.hardware.kernel import CostModel
+from clustersim.hardware.roofline import roofline
+from clustersim.topology.topology import Topology
+from clustersim.trace.result import Result
+from clustersim.workload.job import Job
+
+__all__ = ["simulate"]
+
+
+def simulate(
+    cluster: Topology,
+    jobs: Job | Sequence[Job],
+    *,
+    steps: int = 1,
+    seed: int = 0,
+    fold: bool = True,
+    perturb: Mapping[str, Any] | None = None,
+    limits: Limits | Mapping[str, float] | None = None,
+    cost: CostModel = roofline,
+    behaviour: Callable[[Engine], None] | None = None,
+    varying: Sequence[str] = (),
+    progress: Callable[[int], None] | None = None,
+    shuffle: Callable[[list[object]], None] | None = None,
+) -> Result:
+    """Run one job or several on a cluster.
+
+    Parameters
+    ----------
+    cluster : Topology
+        what they run on
+    jobs : Job or sequence of Job
+        all launched at time 0, unless ``behaviour`` launches them
+    steps : int
+        optimizer steps, back to back
+    seed : int
+        of all random draws; they are keyed by (seed, rank, op, step), never by the order of drawing
+    fold : bool
+        simulate one rank of each class of equal ranks; the result is the same, see ``DESIGN.md``
+    perturb : Mapping, optional
+        ``slow_ranks`` {rank: factor on its compute time}, ``slow_links`` {name: factor on its bandwidth},
+        ``failed_links`` [names]
+    limits : Limits or Mapping, optional
+        when to stop early
+    cost : CostModel
+        seconds of a kernel on a GPU
+    behaviour : callable, optional
+        called with the engine before the clock starts, instead of launching all jobs at 0: it may use the verbs
+        ``launch``, ``cancel``, ``set_capacity`` and ``at``, or start generators on ``engine.env``
+    varying : Sequence[str]
+        names of resources whose capacity ``behaviour`` may change
+    progress : callable, optional
+        called now and then with the simulated time [ns]
+    shuffle : callable, optional
+        permutes events of one instant in place; the result does not depend on it
+
+    Returns
+    -------
+    Result
+        with ``record.status`` ``ok``, ``limit`` or ``interrupted``; the last two keep what had ended by then
+
+    Raises
+    ------
+    BadInput
+        for jobs that do not fit the cluster or perturbations that name nothing
+    Deadlock
+        when ops remain that nothing can start; ``.result`` holds what ran until then
+    """
+    began = time.perf_counter()
+    listed = [jobs] if isinstance(jobs, Job) else list(jobs)
+    perturbation = Perturbation.parse(perturb or {})
+    topology = perturbed(cluster, perturbation)
+    slow = [perturbation.slow_ranks if j == 0 else {} for j in range(len(listed))]
+    system = build(topology, listed, cost, slow)
+    declared = [topology.resources.find(name) for name in varying]
+    live = live_rows(system, declared)
+    if fold:
+        from clustersim.engine.fold import folded_scene
+
+        launch_of = np.repeat(np.arange(len(listed)), np.diff(system.first_rank))
+        scene = folded_scene(system, live, launch_of)
+    else:
+        scene = full_scene(system, live)
+    if isinstance(limits, Mapping):
+        limits = Limits(**limits)
+    engine = Engine(scene, [steps] * len(listed), limits, shuffle, progress)
+    if behaviour is not None:
+        behaviour(engine)
+    else:
+        for j in range(len(listed)):
+            engine.launch(j)
+    status, message, failure = "ok", "", None
+    try:
+        engine.run()
+    except KeyboardInterrupt:
+        status, message = "interrupted", f"interrupted at {engine.env.now / 1e9:g} s of simulated time"
+    except LimitReached as reached:
+        status, message = "limit", str(reached)
+    except Deadlock as deadlock:
+        status, message, failure = "deadlock", str(deadlock), deadlock
+    result = Result(
+        record=record(engine, status, message),
+        topology=topology,
+        fold="exact" if fold else "off",
+        wall_s=time.perf_counter() - began,
+        warnings=tuple(dict.fromkeys([*topology.notes, *(note for job in listed for note in job.notes)])),
+        inputs={"seed": seed, "steps": steps, "perturb": perturbation.as_dict()},
+        rates=lambda: usage(engine),
+    )
+    if failure is not None:
+        failure.result = result
+        raise failure
+    return result

@@ -1,0 +1,420 @@
+"""The system: jobs on a topology as one graph of ranks, groups and resources, in arrays.
+
+Every demand that the engine can ever place is an edge of this graph. Nothing here knows about folding: the full run
+and the folded run both start from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.collective.select import resolve
+from clustersim.collective.traffic import GroupShape, Traffic
+from clustersim.engine.group_cost import GroupCost, group_cost
+from clustersim.engine.local import LocalCost, local_cost, path_loads, paths
+from clustersim.faults import BadInput, Fault
+from clustersim.hardware.kernel import CostModel
+from clustersim.topology.topology import Topology
+from clustersim.workload.job import Job
+from clustersim.workload.op import Collective, Op
+from clustersim.workload.program import Arrays
+
+__all__ = ["GroupBlock", "PathEdges", "System", "build"]
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class PathEdges:
+    """Edges from the ranks of one program to the resources on one hop of one local path.
+
+    Attributes
+    ----------
+    program : int
+        index into ``System.programs``
+    path : str
+    label : int
+        number of (path, hop)
+    ranks, rows : NDArray[int64], shape (n,)
+        the edges
+    loads : NDArray[int64], shape (num_ops,)
+        what each distinct op of the program puts on it
+    """
+
+    program: int
+    path: str
+    label: int
+    ranks: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    loads: NDArray[np.int64]
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class GroupBlock:
+    """Groups of one family that run one script and sit alike on their nodes; n groups of m members.
+
+    Attributes
+    ----------
+    name : str
+        axis/family, as the trace names it
+    job : int
+    number : NDArray[int64], shape (n,)
+        position in the family
+    first : int
+        system-wide number of the block's first group
+    members : NDArray[int64], shape (n, m)
+        system-wide ranks
+    slots : tuple[str, ...]
+        slot of each position
+    script : NDArray[int32]
+        index into ``signatures`` of the group's collectives, in order
+    signatures : tuple[tuple[str, int, object], ...]
+        (kind, nbytes, algorithm): one of each kind of collective the groups run
+    traffic : tuple[Traffic, ...]
+    cost : GroupCost
+        durations and demands by signature
+    """
+
+    name: str
+    job: int
+    number: NDArray[np.int64]
+    first: int
+    members: NDArray[np.int64]
+    slots: tuple[str, ...]
+    script: NDArray[np.int32]
+    signatures: tuple[tuple[str, int, object], ...]
+    traffic: tuple[Traffic, ...]
+    cost: GroupCost
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class System:
+    """Jobs on a topology. R ranks over all jobs, G groups.
+
+    Attributes
+    ----------
+    topology : Topology
+        with all perturbations applied
+    jobs : tuple[Job, ...]
+    first_rank : NDArray[int64], shape (num_jobs + 1,)
+        system-wide number of each job's rank 0
+    device : NDArray[int64], shape (R,)
+    program_of : NDArray[int64], shape (R,)
+        index into ``programs``; equal programs are one, whatever object they came from
+    programs : tuple[Arrays, ...]
+    kind_of : NDArray[int64], shape (R,)
+        ranks of one kind run on equal devices, at equal speed, behind equal paths
+    local : Mapping[tuple[int, int], tuple[LocalCost | None, ...]]
+        (program, kind) -> cost of each distinct op; None for a collective
+    path_edges : list[PathEdges]
+    blocks : list[GroupBlock]
+    num_groups : int
+    stores : Mapping[tuple[int, str], tuple[NDArray[int64], NDArray[int64]]]
+        (job, pool) -> for each rank of the job the number of its store, and its place among the ranks that share it:
+        the key that orders grants of one instant
+    """
+
+    topology: Topology
+    jobs: tuple[Job, ...]
+    first_rank: NDArray[np.int64]
+    device: NDArray[np.int64]
+    program_of: NDArray[np.int64]
+    programs: tuple[Arrays, ...]
+    kind_of: NDArray[np.int64]
+    slowdown: NDArray[np.float64]
+    local: Mapping[tuple[int, int], tuple[LocalCost | None, ...]]
+    path_edges: list[PathEdges]
+    blocks: list[GroupBlock]
+    num_groups: int
+    stores: Mapping[tuple[int, str], tuple[NDArray[np.int64], NDArray[np.int64]]]
+
+    @property
+    def num_ranks(self) -> int:
+        """Ranks over all jobs."""
+        return int(self.first_rank[-1])
+
+    def num_sms(self, rank: int) -> int:
+        """SMs of the rank's device."""
+        return self.topology.gpus[self.topology.gpu_of[self.device[rank]]].num_sms
+
+    def peak_load(self, program: int, op: int) -> int:
+        """Bytes of a distinct op on its busiest path [B], at least 1."""
+        return max([1, *(nbytes for _, nbytes in paths(self.programs[program].ops[op]))])
+
+    def group_bound(self, block: int, group: int, signature: int) -> str:
+        """What sets the duration of a collective alone: ``latency`` or the name of its busiest resource."""
+        cost = self.blocks[block].cost
+        ns, latency = int(cost.ns[group, signature]), int(cost.latency_ns[group, signature])
+        first, last = np.searchsorted(cost.group, [group, group + 1])
+        if 2 * latency >= ns or first == last:
+            return "latency"
+        rows = cost.row[first:last]
+        busiest = np.argmax(cost.load[first:last, signature] / self.topology.resources.capacity[rows])
+        return self.topology.resources.name(int(rows[busiest]))
+
+
+def build(topology: Topology, jobs: Sequence[Job], cost: CostModel, slow_ranks: Sequence[Mapping[int, float]]) -> System:
+    """Lay ``jobs`` on ``topology``.
+
+    Parameters
+    ----------
+    slow_ranks : Sequence[Mapping[int, float]]
+        per job: rank -> factor on its compute time
+
+    Raises
+    ------
+    BadInput
+        more ranks than devices, ranks that do not exist, an op whose group or path does not exist, members of a group
+        that disagree on its collectives: all of them at once
+    """
+    first_rank = np.concatenate([[0], np.cumsum([job.num_ranks for job in jobs])]).astype(np.int64)
+    device = np.concatenate([_devices(job, topology) for job in jobs])
+    slowdown = np.ones(len(device))
+    faults = []
+    for j, (job, slow) in enumerate(zip(jobs, slow_ranks, strict=True)):
+        for rank, factor in slow.items():
+            if not 0 <= rank < job.num_ranks:
+                faults.append(Fault(key="perturb.slow_ranks", value=rank, rule=f"must be a rank of {job.name}, 0 to "
+                                    f"{job.num_ranks - 1}", nearest=min(max(rank, 0), job.num_ranks - 1)))
+            elif not 0 < factor < float("inf"):
+                faults.append(Fault(key=f"perturb.slow_ranks.{rank}", value=factor, rule="must be positive and finite"))
+            else:
+                slowdown[first_rank[j] + rank] = factor
+    digests: dict[bytes, int] = {}
+    programs: list[Arrays] = []
+    program_of = np.empty(len(device), dtype=np.int64)
+    for j, job in enumerate(jobs):
+        index = []
+        for program in job.programs:
+            arrays = program.arrays()
+            if arrays.digest not in digests:
+                digests[arrays.digest] = len(programs)
+                programs.append(arrays)
+            index.append(digests[arrays.digest])
+        program_of[first_rank[j] : first_rank[j + 1]] = np.array(index, dtype=np.int64)[job.program_of]
+    used_paths = sorted({name for p in programs for op in p.ops for name, _ in paths(op) if name in topology.local})
+    kind_of = _kinds(topology, device, slowdown, used_paths)
+    if faults:
+        raise BadInput(faults)
+    local = _local_costs(topology, programs, program_of, kind_of, device, slowdown, cost)
+    system = System(
+        topology=topology, jobs=tuple(jobs), first_rank=first_rank, device=device, program_of=program_of,
+        programs=tuple(programs), kind_of=kind_of, slowdown=slowdown, local=local,
+        path_edges=_path_edges(topology, programs, program_of, device), blocks=[], num_groups=0,
+        stores=_stores(topology, jobs, first_rank, device),
+    )
+    for j, job in enumerate(jobs):
+        faults += _add_groups(system, j, job)
+    if faults:
+        raise BadInput(faults)
+    return system
+
+
+def _devices(job: Job, topology: Topology) -> NDArray[np.int64]:
+    devices = np.arange(job.num_ranks, dtype=np.int64) if job.devices is None else np.asarray(job.devices, dtype=np.int64)
+    if len(devices) != job.num_ranks or (len(devices) and not 0 <= devices.min() <= devices.max() < topology.num_devices):
+        raise BadInput([Fault(key=f"{job.name}.num_ranks", value=job.num_ranks,
+                              rule=f"must be at most the {topology.num_devices} devices of {topology.name}",
+                              nearest=topology.num_devices)])
+    return devices
+
+
+def _kinds(
+    topology: Topology, device: NDArray[np.int64], slowdown: NDArray[np.float64], used_paths: Sequence[str]
+) -> NDArray[np.int64]:
+    """Number the distinct combinations of card, speed and path capacities; columns that are constant cost nothing."""
+    columns = [topology.gpu_of[device], topology.cpu_of[device], slowdown]
+    for name in used_paths:
+        rows = topology.local[name].rows[device]
+        capacity = np.append(topology.resources.capacity, -1)
+        columns += [capacity[rows[:, hop]] for hop in range(rows.shape[1])]
+    code = np.zeros(len(device), dtype=np.int64)
+    for column in columns:
+        if len(column) and (column != column[0]).any():
+            _, inverse = np.unique(column, return_inverse=True)
+            _, code = np.unique(code * (int(inverse.max()) + 1) + inverse, return_inverse=True)
+    return code.astype(np.int64)
+
+
+def _local_costs(
+    topology: Topology, programs: Sequence[Arrays], program_of: NDArray[np.int64], kind_of: NDArray[np.int64],
+    device: NDArray[np.int64], slowdown: NDArray[np.float64], cost: CostModel,
+) -> dict[tuple[int, int], tuple[LocalCost | None, ...]]:
+    num_kinds = int(kind_of.max()) + 1 if len(kind_of) else 0
+    pairs, examples = np.unique(program_of * max(num_kinds, 1) + kind_of, return_index=True)
+    costs: dict[tuple[int, Op], LocalCost] = {}
+    table = {}
+    for pair, rank in zip(pairs, examples, strict=True):
+        program, kind = divmod(int(pair), num_kinds)
+        d = int(device[rank])
+        gpu, cpu = topology.gpus[topology.gpu_of[d]], topology.cpus[topology.cpu_of[d]]
+        row: list[LocalCost | None] = []
+        for op in programs[program].ops:
+            if isinstance(op, Collective):
+                row.append(None)
+                continue
+            if (kind, op) not in costs:  # stages share most of their ops
+                costs[kind, op] = local_cost(op, gpu, cpu, d, topology, cost, float(slowdown[rank]))
+            row.append(costs[kind, op])
+        table[program, kind] = tuple(row)
+    return table
+
+
+def _path_edges(
+    topology: Topology, programs: Sequence[Arrays], program_of: NDArray[np.int64], device: NDArray[np.int64]
+) -> list[PathEdges]:
+    edges, labels = [], {}
+    for p, arrays in enumerate(programs):
+        ranks = np.flatnonzero(program_of == p)
+        for name in sorted({name for op in arrays.ops for name, _ in paths(op)}):
+            if name not in topology.local:
+                continue  # a GPU without a memory resource simply does not share it
+            path = topology.local[name]
+            for hop, per_byte in enumerate(path.per_byte):
+                rows = path.rows[device[ranks], hop]
+                here = rows >= 0
+                if here.any():
+                    label = labels.setdefault((name, hop), len(labels))
+                    loads = path_loads(arrays.ops, name, float(per_byte))
+                    edges.append(PathEdges(program=p, path=name, label=label, ranks=ranks[here], rows=rows[here], loads=loads))
+    return edges
+
+
+def _stores(
+    topology: Topology, jobs: Sequence[Job], first_rank: NDArray[np.int64], device: NDArray[np.int64]
+) -> dict[tuple[int, str], tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    stores: dict[tuple[int, str], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+    for j, job in enumerate(jobs):
+        mine = device[first_rank[j] : first_rank[j + 1]]
+        for name, pool in job.pools.items():
+            by_scope = {"rank": np.arange(len(mine)), "node": topology.node_of[mine], "job": np.zeros(len(mine), np.int64)}
+            of = np.unique(by_scope[pool.scope], return_inverse=True)[1].reshape(-1).astype(np.int64)
+            stores[j, name] = of, _place_within(of)
+    return stores
+
+
+def _place_within(store: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Position of each rank among those that share its store, by rank number."""
+    order = np.argsort(store, kind="stable")
+    ordered = store[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    place = np.empty(len(store), dtype=np.int64)
+    place[order] = np.arange(len(store)) - np.repeat(starts, np.diff(np.append(starts, len(store))))
+    return place
+
+
+def _canonical(op: Collective) -> tuple[str, int, object]:
+    kind = "send_recv" if op.kind in ("send", "recv") else op.kind
+    return kind, op.nbytes, op.algorithm
+
+
+def _scripts(arrays: Arrays) -> dict[str, tuple[tuple[tuple[str, int, object], ...], str]]:
+    """Slot -> (collectives on it in order, axis)."""
+    scripts = {}
+    for slot, numbers in arrays.slots().items():
+        ops = [arrays.ops[k] for k in arrays.op[numbers]]
+        collectives = [op for op in ops if isinstance(op, Collective)]
+        scripts[slot] = (tuple(_canonical(op) for op in collectives), collectives[0].axis)
+    return scripts
+
+
+def _add_groups(system: System, j: int, job: Job) -> list[Fault]:
+    """Append the blocks of one job's groups to the system; return what is wrong with them."""
+    faults: list[Fault] = []
+    base = int(system.first_rank[j])
+    scripts = {p: _scripts(system.programs[p]) for p in sorted(set(system.program_of[base : system.first_rank[j + 1]].tolist()))}
+    bound: dict[str, NDArray[np.bool_]] = {}
+    for family in job.families:
+        members = family.members + base
+        num_members = members.shape[1]
+        slots = tuple(family.slot(i) for i in range(num_members))
+        numbering: dict[tuple[tuple[str, int, object], ...], int] = {(): 0}
+        codes = np.empty(members.shape, dtype=np.int64)
+        axis = family.name
+        for position, slot in enumerate(slots):
+            code_of = np.zeros(len(system.programs), dtype=np.int64)
+            for p, by_slot in scripts.items():
+                script, its_axis = by_slot.get(slot, ((), family.name))
+                axis = its_axis if script else axis
+                code_of[p] = numbering.setdefault(script, len(numbering))
+            codes[:, position] = code_of[system.program_of[members[:, position]]]
+            taken = bound.setdefault(slot, np.zeros(job.num_ranks, dtype=bool))
+            mine = family.members[:, position]
+            if taken[mine].any() or len(np.unique(mine)) < len(mine):
+                faults.append(Fault(key=f"{job.name}.families.{family.name}", value=slot,
+                                    rule="must belong to one group of each rank"))
+            taken[mine] = True
+        script_of = list(numbering)
+        for row in np.flatnonzero((codes != codes[:, :1]).any(axis=1))[:3]:
+            fault = _disagreement(family.name, int(row), family.members[row], slots, [script_of[c] for c in codes[row]])
+            if fault:
+                faults.append(fault)
+        # a member that stops short of the others is a run-time deadlock, named there; the longest script is the group's
+        length = np.array([len(s) for s in script_of])
+        chosen = codes[np.arange(len(codes)), np.argmax(length[codes], axis=1)]
+        pattern = _seating(system.topology.node_of[system.device[members]])
+        patterns, seat = np.unique(pattern, axis=0, return_inverse=True)
+        seat = seat.reshape(-1)
+        for code in np.unique(chosen):
+            if not script_of[code]:
+                continue
+            for s in np.unique(seat[chosen == code]):
+                rows = np.flatnonzero((chosen == code) & (seat == s))
+                block = _block(system, j, f"{axis}/{family.name}", rows, members[rows], slots, script_of[code], patterns[s])
+                system.blocks.append(block)
+                system.num_groups += len(rows)
+    for p, by_slot in scripts.items():
+        ranks = np.flatnonzero(system.program_of[base : system.first_rank[j + 1]] == p)
+        for slot in by_slot:
+            missing = ranks if slot not in bound else ranks[~bound[slot][ranks]]
+            if len(missing):
+                faults.append(Fault(key=f"{job.name}.families", value=slot, nearest=next(iter(bound), None),
+                                    rule=f"must be a group of rank {int(missing[0])}, whose program uses it"))
+    return faults
+
+
+def _disagreement(
+    name: str, number: int, ranks: NDArray[np.int64], slots: Sequence[str],
+    scripts: Sequence[tuple[tuple[str, int, object], ...]],
+) -> Fault | None:
+    """The first collective on which members differ in kind or bytes; None when some only stop short of others."""
+    longest = max(scripts, key=len)
+    for rank, slot, script in zip(ranks, slots, scripts, strict=True):
+        for k, (mine, other) in enumerate(zip(script, longest, strict=False)):
+            if mine != other:
+                return Fault(key=f"group {name}/{number}", value=f"rank {int(rank)} {slot}[{k}]: {mine[0]} of {mine[1]} bytes",
+                             rule="must be the collective that the other members run", nearest=f"{other[0]} of {other[1]} bytes")
+    return None
+
+
+def _seating(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each member of each group the position of the first member on the same node, shape as ``nodes``."""
+    order = np.argsort(nodes, axis=1, kind="stable")
+    ordered = np.take_along_axis(nodes, order, axis=1)
+    starts = np.ones(nodes.shape, dtype=bool)
+    starts[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    columns = np.broadcast_to(np.arange(nodes.shape[1]), nodes.shape)
+    run = np.maximum.accumulate(np.where(starts, columns, 0), axis=1)
+    seating = np.empty_like(nodes)
+    np.put_along_axis(seating, order, np.take_along_axis(order, run, axis=1), axis=1)
+    return seating
+
+
+def _block(
+    system: System, j: int, name: str, rows: NDArray[np.int64], members: NDArray[np.int64], slots: tuple[str, ...],
+    script: tuple[tuple[str, int, object], ...], seating: NDArray[np.int64],
+) -> GroupBlock:
+    signatures = tuple(dict.fromkeys(script))
+    shape = GroupShape(node=seating)
+    traffic = []
+    for kind, nbytes, algorithm in signatures:
+        chosen, _ = resolve(algorithm, kind, nbytes, shape)  # type: ignore[arg-type]
+        traffic.append(chosen(kind, nbytes, shape))
+    index = {signature: k for k, signature in enumerate(signatures)}
+    return GroupBlock(
+        name=name, job=j, number=rows, first=system.num_groups, members=members, slots=slots,
+        script=np.array([index[s] for s in script], dtype=np.int32), signatures=signatures, traffic=tuple(traffic),
+        cost=group_cost(system.topology, system.device[members], tuple(traffic)),
+    )

@@ -1,0 +1,124 @@
+"""Use of resources over time, read off the record: nothing is counted while the clock runs.
+
+An op that kept one rate used its load evenly from start to end; one whose rate changed left its history behind. So the
+integral of what is used is, op by op, the bytes that the op's algorithm puts on the resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.engine.engine import Engine
+from clustersim.engine.refine import factorize
+from clustersim.engine.scene import ONE
+from clustersim.trace.record import Rates
+
+__all__ = ["usage"]
+
+Segments = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+"""(begin [ns], end [ns], fraction of the op's load)"""
+
+
+def usage(engine: Engine) -> list[Rates]:
+    """One entry for each class of resources that the same classes of ops use alike, those with users only."""
+    scene = engine.scene
+    system, resources = scene.system, scene.system.topology.resources
+    lane_of = np.concatenate([np.asarray(of) for of in scene.lane_of])
+    num_lanes = len(scene.lanes)
+    rows, users, loads, tables = [], [], [], []
+    for edges in system.path_edges:
+        rows.append(edges.rows)
+        users.append(lane_of[edges.ranks])
+        loads.append(np.full(len(edges.rows), len(tables)))
+        tables.append(edges.loads)
+    for block in system.blocks:
+        code = factorize(*block.cost.load.T) if len(block.cost.row) else np.empty(0, np.int64)
+        first = np.unique(code, return_index=True)[1]
+        rows.append(block.cost.row)
+        users.append(num_lanes + scene.meeting_of[block.first + block.cost.group])
+        loads.append(len(tables) + code)
+        tables += list(block.cost.load[first])
+    if not rows:
+        return []
+    row, user, table = np.concatenate(rows), np.concatenate(users), np.concatenate(loads)
+    order = np.lexsort((table, user, row))
+    row, user, table = row[order], user[order], table[order]
+    first = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
+    last = np.append(first[1:], len(row))
+    kinds: dict[bytes, list[int]] = {}
+    for k, (a, b) in enumerate(zip(first, last, strict=True)):
+        r = int(row[a])
+        key = b"%d %d " % (resources.kind[r], resources.capacity[r]) + user[a:b].tobytes() + table[a:b].tobytes()
+        kinds.setdefault(key, []).append(k)
+    cache: dict[int, tuple[NDArray[np.int64], Segments]] = {}
+    result = []
+    for alike in kinds.values():
+        a, b = int(first[alike[0]]), int(last[alike[0]])
+        parts = []
+        for participant, of in zip(user[a:b].tolist(), table[a:b].tolist(), strict=True):
+            if participant not in cache:
+                cache[participant] = _segments(engine, participant)
+            signature, (begin, end, fraction) = cache[participant]
+            load = tables[of][signature].astype(np.float64)
+            used = (load > 0) & (end > begin)
+            parts.append((begin[used], end[used], fraction[used] * load[used] / (end[used] - begin[used]) * 1e9))
+        begin, end, rate = (np.concatenate(column) for column in zip(*parts, strict=True))
+        if len(begin):
+            r = int(row[a])
+            result.append(_steps(resources.name(r), resources.kinds[resources.kind[r]], len(alike),
+                                 float(resources.capacity[r]), begin, end, rate))
+    return result
+
+
+def _segments(engine: Engine, participant: int) -> tuple[NDArray[np.int64], Segments]:
+    """Signature and evenly used stretches of all ops of a lane, or all collectives of a rendezvous, that have ended."""
+    if participant < len(engine.lanes):
+        lane = engine.lanes[participant]
+        owner: object = lane
+        start, end = np.array(lane.start, dtype=np.float64), np.array(lane.end, dtype=np.float64)
+        signature = np.array(lane.op, dtype=np.int64)
+    else:
+        meeting = engine.rendezvous[participant - len(engine.lanes)]
+        owner = meeting
+        member, ops = meeting.members[0]
+        at = np.array(ops, dtype=np.int64)
+        start, end = np.array(member.start, dtype=np.float64)[at], np.array(member.end, dtype=np.float64)[at]
+        signature = np.array(meeting.script[: len(at)], dtype=np.int64)
+    ended = (start >= 0) & (end >= start) & (end <= engine.env.now)
+    numbers = np.flatnonzero(ended)
+    changed = np.array([(owner, int(k)) in engine.history for k in numbers], dtype=bool)
+    even = numbers[~changed]
+    columns: list[Sequence[NDArray[np.float64]]] = [(start[even], end[even], np.ones(len(even)))]
+    signatures = [signature[even]]
+    for k in numbers[changed].tolist():
+        stretches = _stretches(engine.history[owner, k], int(end[k]))
+        columns.append(stretches)
+        signatures.append(np.full(len(stretches[0]), signature[k]))
+    begin, finish, fraction = (np.concatenate(column) for column in zip(*columns, strict=True))
+    return np.concatenate(signatures), (begin, finish, fraction)
+
+
+def _stretches(log: list[tuple[int, int, int]], end: int) -> Segments:
+    begin = [when for when, _, _ in log]
+    finish = [*begin[1:], end]
+    done = [rate * (b - a) / ONE for (a, rate, _), b in zip(log, finish, strict=True)]
+    done[-1] = 1.0 - sum(done[:-1])  # the last nanosecond may be part empty
+    return np.array(begin, dtype=np.float64), np.array(finish, dtype=np.float64), np.array(done)
+
+
+def _steps(
+    name: str, kind: str, multiplicity: int, capacity: float, begin: NDArray[np.float64], end: NDArray[np.float64],
+    rate: NDArray[np.float64],
+) -> Rates:
+    when = np.concatenate([begin, end])
+    time_ns, at = np.unique(when, return_inverse=True)
+    size = len(time_ns)
+    used = np.cumsum(np.bincount(at.reshape(-1), weights=np.concatenate([rate, -rate]), minlength=size))
+    users = np.cumsum(np.bincount(at.reshape(-1), weights=np.repeat([1.0, -1.0], len(begin)), minlength=size))
+    users = np.rint(users).astype(np.int64)
+    used[users == 0] = 0.0  # rounding of the running sum
+    return Rates(name=name, kind=kind, multiplicity=multiplicity, capacity=capacity, time_ns=time_ns.astype(np.int64),
+                 used=used, users=users)
