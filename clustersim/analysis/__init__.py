@@ -1,1 +1,24 @@
+"""Tables from traces and numbers from records; nothing here needs the engine, so real traces are welcome too."""
 
+from __future__ import annotations
+
+from clustersim.analysis.breakdown import breakdown
+from clustersim.analysis.compare import compare, compare_breakdowns
+from clustersim.analysis.critical_path import critical_path
+from clustersim.analysis.definitions import definitions
+from clustersim.analysis.fits import out_of_memory
+from clustersim.analysis.links import links
+from clustersim.analysis.memory import memory
+from clustersim.analysis.summary import summary
+
+__all__ = [
+    "breakdown",
+    "compare",
+    "compare_breakdowns",
+    "critical_path",
+    "definitions",
+    "links",
+    "memory",
+    "out_of_memory",
+    "summary",
+]

@@ -1,0 +1,201 @@
+"""The numbers of a run that people ask for first, computed from its record without a DataFrame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.analysis.breakdown import axes_of_lanes, breakdown_ns
+from clustersim.analysis.fits import out_of_memory
+from clustersim.analysis.memory import peak
+from clustersim.analysis.partition import class_names
+from clustersim.analysis.steps import step_edges
+from clustersim.topology.topology import Topology
+from clustersim.trace.record import LaneRecord, Record
+from clustersim.trace.schema import SCHEMA_VERSION
+from clustersim.workload.job import Job
+from clustersim.workload.op import Compute
+
+__all__ = ["TIERS", "Run", "summary"]
+
+TIERS = ("gpu", "host_pinned", "host_pageable", "nvme", "file_system")
+"""Where bytes are held."""
+
+
+class Run(Protocol):
+    """What a summary reads of a result."""
+
+    @property
+    def record(self) -> Record:
+        """What the engine left behind."""
+
+    @property
+    def topology(self) -> Topology:
+        """The cluster."""
+
+    @property
+    def fold(self) -> str:
+        """``exact`` or ``off``."""
+
+    @property
+    def wall_s(self) -> float:
+        """What the simulation took [s]."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What a user should know."""
+
+
+def summary(run: Run) -> dict[str, Any]:
+    """The fields of ``run --json``; :func:`clustersim.analysis.definitions.definitions` says what each means.
+
+    Parameters
+    ----------
+    run : Result
+
+    Returns
+    -------
+    dict[str, Any]
+        of plain numbers, texts, lists and dicts; what a run does not tell is None, never NaN
+    """
+    record = run.record
+    lack = out_of_memory(record, run.topology)
+    jobs = [_of_job(run, k) for k in range(len(record.jobs))]
+    notes = [note for job in jobs for note in job.pop("notes")]
+    answer: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "status": "out_of_memory" if record.status == "ok" and lack else record.status,
+        "message": record.message or None,
+        "fits": False if lack else (True if record.status == "ok" else None),
+        **jobs[0],
+        "out_of_memory": asdict(lack) if lack else None,
+        "fold": run.fold,
+        "num_events": record.num_events,
+        "wall_s": run.wall_s,
+        "warnings": list(dict.fromkeys([*run.warnings, *notes])),
+        "coverage": record.coverage,
+    }
+    if len(jobs) > 1:
+        answer["jobs"] = jobs
+    plain: dict[str, Any] = _plain(answer)
+    return plain
+
+
+def _of_job(run: Run, number: int) -> dict[str, Any]:
+    """What a summary says of one job, and under ``notes`` what could not be said."""
+    job = run.record.jobs[number]
+    lanes = [lane for lane in run.record.lanes if lane.job == number]
+    edges = step_edges(lanes)
+    duration_ns = np.diff(edges)
+    steady = _median_steps(duration_ns)
+    step_s = float(duration_ns[steady].mean()) / 1e9 if len(steady) else 0.0
+    breakdown = _breakdown_s(lanes, edges, steady)
+    ledger = job.ledger
+    num_gpus = job.num_ranks if job.devices is None else len(np.unique(job.devices))
+    peak_flop_per_s, notes = _peak_flop_per_s(job, run.topology)
+    executed = sum(lane.multiplicity * _matrix_flops(lane) for lane in lanes)
+
+    def per_second(amount: float, over: float = 1.0) -> float | None:
+        return amount / step_s / over if step_s and amount and over else None
+
+    return {
+        "job": job.name,
+        "step_time_s": step_s if len(steady) else None,
+        "step_times_s": (duration_ns / 1e9).tolist(),
+        "tokens_per_s": per_second(ledger.tokens),
+        "tokens_per_s_per_gpu": per_second(ledger.tokens, num_gpus),
+        "model_flops_per_gpu_per_s": per_second(ledger.model_flops, num_gpus),
+        "mfu": per_second(ledger.model_flops, peak_flop_per_s),
+        "mfu_full_attention": per_second(ledger.model_flops_full_attention, peak_flop_per_s),
+        "hfu": per_second(executed, peak_flop_per_s),
+        "bubble_fraction": breakdown["bubble"] / step_s if step_s else None,
+        "exposed_comm_fraction": sum(breakdown["exposed_comm"].values()) / step_s if step_s else None,
+        "breakdown_s": breakdown,
+        "peak_memory_bytes": _peak_bytes(lanes),
+        "plan": job.plan,
+        "num_ranks": job.num_ranks,
+        "num_classes": len(lanes),
+        "num_ops": sum(len(lane.start_ns) for lane in lanes),
+        "notes": notes,
+    }
+
+
+def _median_steps(duration_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The step whose duration is the median of those after the first, or the two in the middle; the only one if there
+    is one. A breakdown of these steps adds up to the median, which one over all steps does not."""
+    if len(duration_ns) < 2:
+        return np.arange(len(duration_ns))
+    by_duration = 1 + np.argsort(duration_ns[1:], kind="stable")
+    return by_duration[(len(by_duration) - 1) // 2 : len(by_duration) // 2 + 1]
+
+
+def _breakdown_s(lanes: Sequence[LaneRecord], edges: NDArray[np.int64], steps: NDArray[np.int64]) -> dict[str, Any]:
+    """Mean over ranks and over ``steps`` of the time in each class [s]."""
+    axes = axes_of_lanes(lanes)
+    names = class_names(axes)
+    mean: list[float | None] = [None] * len(names)
+    if len(steps):
+        num_ranks = sum(lane.multiplicity for lane in lanes)
+        total = sum(lane.multiplicity * breakdown_ns(lane, edges, axes)[steps].sum(axis=0) for lane in lanes)
+        mean = [int(ns) / (num_ranks * len(steps)) / 1e9 for ns in np.asarray(total)]
+    seconds = dict(zip(names, mean, strict=True))
+    return {
+        "compute": seconds["compute"],
+        "optimizer": seconds["optimizer"],
+        "exposed_comm": {axis: seconds[f"exposed_comm.{axis}"] for axis in axes},
+        **{name: seconds[name] for name in ("exposed_copy", "host", "bubble", "wait")},
+    }
+
+
+def _peak_flop_per_s(job: Job, topology: Topology) -> tuple[float, list[str]]:
+    """Dense peak of all the job's GPUs together [FLOP/s]; 0 and a note when one has none in the job's dtype."""
+    devices = np.arange(job.num_ranks) if job.devices is None else np.unique(job.devices)
+    total = 0.0
+    for card, count in enumerate(np.bincount(topology.gpu_of[devices], minlength=len(topology.gpus))):
+        if not count:
+            continue
+        try:
+            total += int(count) * topology.gpus[card].flop_per_s(job.ledger.dtype)
+        except KeyError:
+            note = f"mfu: {topology.gpus[card].name} has no dense peak for {job.ledger.dtype}, so no MFU or HFU"
+            return 0.0, [note]
+    return total, []
+
+
+def _matrix_flops(lane: LaneRecord) -> int:
+    """FLOP of the GEMM and attention kernels of one step, recompute included."""
+    times = np.bincount(lane.arrays.op, minlength=len(lane.arrays.ops))
+    return sum(
+        int(n) * sum(k.flops * k.count for k in op.kernels if k.kind in ("gemm", "attention"))
+        for op, n in zip(lane.arrays.ops, times, strict=True)
+        if isinstance(op, Compute)
+    )
+
+
+def _peak_bytes(lanes: Sequence[LaneRecord]) -> dict[str, int]:
+    """Most bytes that one rank holds, by tier."""
+    most = dict.fromkeys(TIERS, 0)
+    for lane in lanes:
+        for tier, top in peak(lane).items():
+            most[tier] = max(most.get(tier, 0), top.nbytes)
+    return most
+
+
+def _plain(value: Any) -> Any:
+    """``value`` in the types that JSON has; numbers that are not finite become None."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return getattr(value, "__name__", str(value))

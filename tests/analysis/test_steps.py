@@ -1,0 +1,33 @@
+"""Where steps begin and end."""
+
+from __future__ import annotations
+
+from clustersim.analysis.steps import step_edges
+
+
+def edges(scene, status="ok"):
+    return step_edges(scene.record(status).lanes).tolist()
+
+
+def test_a_step_ends_with_its_last_op_on_any_rank(scene):
+    scene.lane(rank=0).add(scene.compute(), (0, 0, 10), (10, 10, 25))
+    scene.lane(rank=1).add(scene.compute(), (0, 3, 14), (14, 14, 20))
+    assert edges(scene) == [0, 14, 25]
+
+
+def test_a_job_launched_late_begins_late(scene):
+    scene.lane().add(scene.compute(), (100, 105, 110))
+    assert edges(scene) == [100, 110]
+
+
+def test_steps_that_overlap_end_in_order(scene):
+    lane = scene.lane()
+    lane.add(scene.compute(), (0, 0, 10), (10, 10, 20))
+    lane.add(scene.host(), (10, 10, 30), (30, 20, 25), stream="host")
+    assert edges(scene) == [0, 30, 30]
+
+
+def test_an_incomplete_step_and_those_after_it_do_not_count(scene):
+    scene.lane(rank=0).add(scene.compute(), (0, 0, 10), (10, 10, 20), (20, 20, -1))
+    scene.lane(rank=1).add(scene.compute(), (0, 0, 10), (10, 10, -1), (-1, -1, -1))
+    assert edges(scene, "interrupted") == [0, 10]
