@@ -15,11 +15,32 @@ from clustersim.analysis import breakdown, definitions, summary
 from clustersim.trace.frame import frame
 from clustersim.workload.job import Job, Ledger
 
-FIELDS = [  # fmt: skip
-    "schema_version", "status", "fits", "step_time_s", "step_times_s", "tokens_per_s", "tokens_per_s_per_gpu",
-    "model_flops_per_gpu_per_s", "mfu", "mfu_full_attention", "hfu", "bubble_fraction", "exposed_comm_fraction",
-    "breakdown_s", "peak_memory_bytes", "out_of_memory", "plan", "fold", "num_ranks", "num_classes", "num_ops",
-    "num_events", "wall_s", "warnings", "coverage",
+FIELDS = [
+    "schema_version",
+    "status",
+    "fits",
+    "step_time_s",
+    "step_times_s",
+    "tokens_per_s",
+    "tokens_per_s_per_gpu",
+    "model_flops_per_gpu_per_s",
+    "mfu",
+    "mfu_full_attention",
+    "hfu",
+    "bubble_fraction",
+    "exposed_comm_fraction",
+    "breakdown_s",
+    "peak_memory_bytes",
+    "out_of_memory",
+    "plan",
+    "fold",
+    "num_ranks",
+    "num_classes",
+    "num_ops",
+    "num_events",
+    "wall_s",
+    "warnings",
+    "coverage",
 ]
 
 
