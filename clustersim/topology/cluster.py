@@ -31,7 +31,7 @@ class Crossing:
         between ports, by the fabric's own rows
     first : int
         row of the fabric's first resource
-    relay : bool
+    relay_rails : int
         see :class:`~clustersim.topology.fabric.Fabric`
     """
 
@@ -40,7 +40,7 @@ class Crossing:
     inward: NDArray[np.int64]
     path: PortPath
     first: int
-    relay: bool
+    relay_rails: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -97,10 +97,11 @@ class ClusterRouter:
         """The hops of pairs on different nodes."""
         port, arrival = crossing.port_of[a], crossing.port_of[b]
         hops = []
-        if crossing.relay and np.any(port != arrival):
-            sender = np.where(port != arrival, b, a)
+        apart = (port - arrival) % (crossing.relay_rails or 1) != 0
+        if apart.any():
+            sender = np.where(apart, b, a)
             hops += self._place(source_node, self.between[a, sender])
-            a, port = sender, arrival
+            a, port = sender, crossing.port_of[sender]
         hops += self._place(source_node, crossing.outward[a])
         for wire in crossing.path(source_node, port, destination_node, arrival).T:
             hops.append(np.where(wire >= 0, wire + crossing.first, -1))
@@ -194,7 +195,7 @@ def _crossing(node: Node, fabric: Fabric, *, first: int) -> Crossing:
         inward=node.inward[home, gpu],
         path=fabric.path,
         first=first,
-        relay=fabric.relay,
+        relay_rails=fabric.relay_rails,
     )
 
 

@@ -45,13 +45,24 @@ class Ports:
         return max(self.of_gpu) + 1
 
     @classmethod
-    def spread(cls, nic: NIC, nics_per_node: int, num_gpus: int) -> Ports:
-        """Give ``nics_per_node`` NICs to ``num_gpus`` GPUs in order.
+    def spread(cls, *, nic: NIC, nics_per_node: int, num_gpus: int, nic_of: tuple[int, ...] = ()) -> Ports:
+        """Give the NICs of a node to its GPUs.
+
+        Parameters
+        ----------
+        nic : NIC
+            each of them
+        nics_per_node : int
+            how many; more than there are GPUs make each GPU several, the fewer are shared by neighbours
+        num_gpus : int
+            GPUs of a node
+        nic_of : tuple[int, ...]
+            port of each GPU where it is not the one in order
 
         Raises
         ------
         BadInput
-            when neither number divides the other
+            when neither number divides the other, or ``nic_of`` does not give each GPU one of the ports
         """
         if nics_per_node < 1 or (num_gpus % nics_per_node and nics_per_node % num_gpus):
             legal = [n for n in range(1, num_gpus) if num_gpus % n == 0]
@@ -60,11 +71,11 @@ class Ports:
             nearest = min(legal, key=lambda n: abs(n - nics_per_node))
             raise BadInput([Fault(key="nics_per_node", value=nics_per_node, rule=rule, nearest=nearest)])
         count = min(nics_per_node, num_gpus)
-        return cls(
-            nic=nic,
-            of_gpu=tuple(gpu * count // num_gpus for gpu in range(num_gpus)),
-            num_links=nics_per_node // count,
-        )
+        of_gpu = nic_of or tuple(gpu * count // num_gpus for gpu in range(num_gpus))
+        if len(of_gpu) != num_gpus or set(of_gpu) != set(range(count)):
+            rule = f"must give each of {num_gpus} GPUs one of the ports 0 to {count - 1}, and leave none unused"
+            raise BadInput([Fault(key="fabric.nic_of", value=list(nic_of), rule=rule)])
+        return cls(nic=nic, of_gpu=of_gpu, num_links=nics_per_node // count)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -79,8 +90,9 @@ class Fabric:
         labels in full: ``"node{}/nic{}.tx"``
     path : PortPath
         between ports of different nodes
-    relay : bool
-        True: traffic to another port number first goes, inside its own node, to the GPU beside that port
+    relay_rails : int
+        where not 0, traffic to another rail (port number modulo this) first goes, inside its own node, to the GPU that
+        sends through the port that its destination receives through
     notes : tuple[str, ...]
         what was assumed, or asked for without effect
     """
@@ -88,5 +100,5 @@ class Fabric:
     ports: Ports
     blocks: tuple[Block, ...]
     path: PortPath
-    relay: bool = False
+    relay_rails: int = 0
     notes: tuple[str, ...] = ()

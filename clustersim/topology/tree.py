@@ -28,7 +28,7 @@ class Tier:
     nodes : int
         nodes under one group
     rails : int
-        groups side by side over the same nodes, one a port; 1 where a group takes all ports of its nodes
+        groups side by side over the same nodes; port p of a node hangs on that number p modulo ``rails``
     num_uplinks : int
         links from one group to the level above
     """
@@ -56,7 +56,7 @@ class Tree:
     num_nodes : int
         nodes to hold
     rails : int
-        leaves side by side over the same nodes: the ports of a node, or 1
+        leaves side by side over the same nodes, each with every so many ports of a node; 1 where a leaf has them all
     oversubscription : float
         bandwidth into a leaf from its nodes over bandwidth out of it, at least 1
     levels : int, optional
@@ -96,6 +96,10 @@ class Tree:
             rule = f"must be from 1 to {top}"
             nearest = min(max(self.levels, 1), top)
             faults.append(Fault(key="fabric.levels", value=self.levels, rule=rule, nearest=nearest))
+        if not 1 <= self.rails <= self.ports.count:
+            rule = f"must be from 1 to the {self.ports.count} ports of a node"
+            nearest = min(max(self.rails, 1), self.ports.count)
+            faults.append(Fault(key="fabric.rails", value=self.rails, rule=rule, nearest=nearest))
         if self.ecmp != "ideal":
             rule = "is not a way to choose among parallel links that is modelled"
             faults.append(Fault(key="fabric.ecmp", value=self.ecmp, rule=rule, nearest="ideal"))
@@ -128,7 +132,7 @@ class Tree:
     @property
     def ports_per_leaf(self) -> int:
         """Links from one node to one leaf."""
-        return self.ports.num_links * (self.ports.count if self.rails == 1 else 1)
+        return self.ports.num_links * -(-self.ports.count // self.rails)
 
     @property
     def num_levels(self) -> int:
@@ -169,7 +173,7 @@ class Tree:
             tiers.append(Tier(nodes=above, rails=1, num_uplinks=leaves * uplinks))
         return tuple(tiers)
 
-    def fabric(self, *, relay: bool = False, notes: tuple[str, ...] = ()) -> Fabric:
+    def fabric(self, *, relay_rails: int = 0, notes: tuple[str, ...] = ()) -> Fabric:
         """Lay the tree out; the parameters are those of :class:`~clustersim.topology.fabric.Fabric`."""
         nic, tiers = self.ports.nic, self.tiers()
         port = min(self.switch.port_bandwidth, nic.bandwidth) * nic.efficiency
@@ -198,7 +202,7 @@ class Tree:
             ]
         first = np.concatenate(([0], np.cumsum([block.count for block in blocks])))
         path = SwitchTree(num_ports=self.ports.count, tiers=tiers, first=tuple(int(row) for row in first))
-        return Fabric(ports=self.ports, blocks=tuple(blocks), path=path, relay=relay, notes=notes)
+        return Fabric(ports=self.ports, blocks=tuple(blocks), path=path, relay_rails=relay_rails, notes=notes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -233,8 +237,8 @@ class SwitchTree:
         for level, tier in enumerate(self.tiers, start=1):
             source, destination = source_node // tier.nodes, destination_node // tier.nodes
             if tier.rails > 1:
-                source = source * tier.rails + source_port
-                destination = destination * tier.rails + destination_port
+                source = source * tier.rails + source_port % tier.rails
+                destination = destination * tier.rails + destination_port % tier.rails
             apart = source != destination
             rows[:, level] = np.where(apart, self.first[2 * level] + source, -1)
             rows[:, -1 - level] = np.where(apart, self.first[2 * level + 1] + destination, -1)

@@ -1,0 +1,46 @@
+"""A topology card: which builders make the node and the fabric, and with what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["TopologyCard"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TopologyCard:
+    """A cluster of equal nodes, in names and numbers.
+
+    ``node`` and ``fabric`` each have a ``build``: a short name of :mod:`clustersim.topology.families` or a callable of
+    one's own, ``"my_package.fabrics:butterfly"``. Their other keys are that builder's parameters, a part by the name of
+    its card.
+
+    Parameters
+    ----------
+    name : str
+        card name, ``dgx-h100``
+    node : Mapping[str, Any]
+        what is inside one node
+    host : Mapping[str, Any]
+        sockets, PCIe and drives of a node, :class:`clustersim.topology.host.Host`; empty where the node's builder knows
+        them by itself, as superchips do
+    fabric : Mapping[str, Any]
+        what joins the nodes; ``nic``, ``nics_per_node`` and ``nic_of`` (the port of each GPU, in order by default)
+        stand here too. Empty for a machine without a network
+    nodes : int
+        nodes unless the caller says otherwise
+    notes : tuple[str, ...]
+        what the card approximates, for the result's warnings
+    sources : Mapping[str, str]
+        where each number comes from, or ``assumed``
+    """
+
+    name: str
+    node: Mapping[str, Any]
+    host: Mapping[str, Any] = field(default_factory=dict)
+    fabric: Mapping[str, Any] = field(default_factory=dict)
+    nodes: int = 1
+    notes: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
