@@ -157,7 +157,7 @@ def parse(value: str | float, unit: str) -> float:
 
 
 def show(value: float, unit: str) -> str:
-    """Write a number in SI with the prefix that people use, four digits long.
+    """Write a number in SI with the prefix that people use, to four digits.
 
     Examples
     --------
@@ -167,8 +167,8 @@ def show(value: float, unit: str) -> str:
     prefixes = {p: f for p, f in _PREFIXES.get(unit, {"": 1.0}).items() if p not in _BINARY}
     largest = list(prefixes)[-1]
     prefix = next((p for p, f in prefixes.items() if abs(_round(value / f)) < 1000), largest) if value else ""
-    scaled = _round(value / prefixes[prefix])
-    digits = f"{scaled:.4g}" if abs(scaled) < 1e4 else f"{scaled:.0f}"
+    scaled = value / prefixes[prefix]
+    digits = f"{scaled:.0f}" if abs(scaled) >= 1e4 else f"{_round(scaled):g}"
     return f"{digits} {prefix}{unit}".rstrip()
 
 

@@ -116,4 +116,6 @@ class GPU:
         """
         if dtype == "fp32" and "fp32" not in self.tensor_flop_per_s:
             return self.vector_flop_per_s
+        if dtype not in self.tensor_flop_per_s:
+            raise KeyError(f"{self.name} has no {dtype} matrix units, only {', '.join(self.tensor_flop_per_s)}")
         return self.tensor_flop_per_s[dtype]
