@@ -1,0 +1,102 @@
+"""What a layer keeps from its forward to its backward pass, tensor by tensor, and what each recompute setting leaves.
+
+For a GPT layer with unfused attention and dropout the sums are those of Korthikanti et al. (2022), with s tokens a
+sequence, b sequences, width h, a heads and t tensor-parallel ranks, 16-bit ::
+
+    none                                s·b·h·(10 + 24/t + 5·a·s/(h·t))
+    none, sequence parallel             s·b·h/t·(34 + 5·a·s/h)
+    selective, sequence parallel        34·s·b·h/t
+    full                                2·s·b·h, over t with sequence parallelism
+
+They are not written down anywhere in the code: they follow from the list of tensors, which also covers gated MLPs,
+grouped-query attention, flash attention and training without dropout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from clustersim.workload.shard import Shard
+
+__all__ = ["Kept", "Recompute", "kept_by_block", "kept_by_layer", "kept_tensors"]
+
+Recompute = Literal["none", "selective", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A tensor that the backward pass of a layer needs.
+
+    Parameters
+    ----------
+    name : str
+    block : {"input", "norm", "attention", "mlp"}
+        whose backward pass is the last to read it; ``input`` is the layer's own input
+    nbytes : int
+        [B]
+    core : bool
+        written between the queries, keys and values and the attention output: selective recomputation drops it
+    """
+
+    name: str
+    block: Literal["input", "norm", "attention", "mlp"]
+    nbytes: int
+    core: bool = False
+
+
+def kept_tensors(shard: Shard) -> tuple[Kept, ...]:
+    """Every tensor that a layer keeps without recomputation, on one rank.
+
+    With w bytes an element and R = s·b tokens, of which R/t are held outside the two blocks under sequence parallelism.
+    The input of a block under sequence parallelism is kept as this rank's part and gathered again. Left out as small:
+    the statistics of the norms (8 bytes a token).
+
+    References
+    ----------
+    Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022, section 4.
+    Dao, FlashAttention-2, 2023, section 3.1 (the log-sum-exp is all that the kernel adds).
+    """
+    w, tokens = shard.width, shard.tokens
+    scores = shard.micro_batch * shard.heads * shard.seq_len**2
+    outside = shard.residual_nbytes
+    mask = shard.rows * shard.model.hidden * shard.dropout
+
+    tensors = [
+        Kept("layer input", "input", outside),
+        Kept("attention input", "attention", outside),
+        Kept("queries, keys, values", "attention", w * tokens * shard.qkv_features),
+    ]
+    if shard.model.qk_norm:
+        features = shard.query_features + shard.key_features
+        tensors.append(Kept("queries, keys before their norm", "attention", w * tokens * features))
+    if shard.attention == "flash":
+        tensors.append(Kept("log-sum-exp", "attention", 4 * tokens * shard.heads, core=True))
+    else:
+        tensors.append(Kept("probabilities", "attention", w * scores, core=True))
+        tensors.append(Kept("probabilities after dropout", "attention", w * scores * shard.dropout, core=True))
+        tensors.append(Kept("probability mask", "attention", scores * shard.dropout, core=True))
+    tensors += [
+        Kept("attention output", "attention", w * tokens * shard.query_features),
+        Kept("attention mask of dropout", "attention", mask),
+        Kept("residual between the blocks", "norm", outside),
+        Kept("mlp input", "mlp", outside),
+        Kept("mlp before its activation", "mlp", w * tokens * shard.mlp_in_features),
+        Kept("mlp after its activation", "mlp", w * tokens * shard.ffn),
+        Kept("mlp mask of dropout", "mlp", mask),
+    ]
+    return tuple(t for t in tensors if t.nbytes)
+
+
+def kept_by_block(shard: Shard, block: str, recompute: Recompute = "none") -> int:
+    """Bytes that one block of a layer keeps; under ``full`` what it keeps once it has been computed again."""
+    return sum(t.nbytes for t in kept_tensors(shard) if t.block == block and not (t.core and recompute == "selective"))
+
+
+def kept_by_layer(shard: Shard, recompute: Recompute) -> int:
+    """Bytes that a layer keeps of one micro-batch until its backward pass begins, on one rank."""
+    return sum(
+        t.nbytes
+        for t in kept_tensors(shard)
+        if t.block == "input" or not (recompute == "full" or (t.core and recompute == "selective"))
+    )

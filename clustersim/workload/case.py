@@ -1,0 +1,72 @@
+"""One combination of model, plan and batch, with what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clustersim.workload.model import Model
+from clustersim.workload.plan import ParallelPlan, ScheduleName
+from clustersim.workload.schedule import Schedule
+
+__all__ = ["Case"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """What a user asked for, not yet known to be legal.
+
+    Parameters
+    ----------
+    model : Model
+    plan : ParallelPlan
+    global_batch, micro_batch : int
+        sequences of a step; of one pass through a replica
+    seq_len : int
+        tokens of a sequence
+    dtype : str
+        of weights and activations
+    num_devices : int, optional
+        GPUs that the plan should fill
+    """
+
+    model: Model
+    plan: ParallelPlan
+    global_batch: int
+    micro_batch: int
+    seq_len: int
+    dtype: str
+    num_devices: int | None = None
+
+    @property
+    def ranks_per_replica(self) -> int:
+        """tp · cp · pp."""
+        return self.plan.tp * self.plan.cp * self.plan.pp
+
+    @property
+    def num_virtual_stages(self) -> int:
+        """pp · vpp."""
+        return self.plan.pp * self.plan.vpp
+
+    @property
+    def sequence_parallel(self) -> bool:
+        """As asked for, else with tp > 1; of no effect without."""
+        return self.plan.tp > 1 and self.plan.sequence_parallel is not False
+
+    @property
+    def schedule(self) -> ScheduleName | Schedule:
+        """As asked for, else by the number of chunks."""
+        if self.plan.schedule is not None:
+            return self.plan.schedule
+        return "interleaved" if self.plan.vpp > 1 else "1f1b"
+
+    @property
+    def replicas(self) -> int:
+        """dp as given, else what fills the devices; 1 when neither is known."""
+        if self.plan.dp is not None:
+            return self.plan.dp
+        return 1 if self.num_devices is None else self.num_devices // self.ranks_per_replica
+
+    @property
+    def num_micro_batches(self) -> int:
+        """Of one replica and step, rounded down."""
+        return self.global_batch // (self.replicas * self.micro_batch)

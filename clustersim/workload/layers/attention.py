@@ -1,0 +1,157 @@
+"""The attention block: projections, rotary embedding, the attention kernels, output projection."""
+
+from __future__ import annotations
+
+from clustersim.hardware.kernel import Kernel
+from clustersim.workload.activations import kept_by_block
+from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.kernels import (
+    gemm,
+    linear,
+    linear_input_gradient,
+    linear_weight_gradient,
+    memory_pass,
+)
+from clustersim.workload.op import Compute
+from clustersim.workload.shard import Shard
+
+__all__ = ["attention"]
+
+
+def attention(shard: Shard) -> Block:
+    """Self-attention of one layer with causal mask.
+
+    Biases are added in the epilogues of the GEMMs; ALiBi inside the attention kernels. Rotary embedding is one pass
+    over queries and keys. The weight gradient of the q, k, v projection is what may overlap the reduction of the
+    input's gradient, as in Megatron-LM.
+    """
+    model, rows, w = shard.model, shard.tokens, shard.width
+    qkv = (model.hidden, shard.qkv_features)
+    out = (shard.query_features, model.hidden)
+    kept = kept_by_block(shard, "attention")
+    core_kept = kept - kept_by_block(shard, "attention", "selective")
+    scores = w * _scores(shard) if shard.attention == "unfused" else 0
+    return Block(
+        kind="attention",
+        forward=_compute(
+            "attention forward",
+            linear(shard, *qkv),
+            *_between(shard, passes=2),
+            *_core_forward(shard),
+            linear(shard, *out),
+        ),
+        backward=_compute(
+            "attention backward",
+            *_mask_backward(shard),
+            linear_input_gradient(shard, *out),
+            linear_weight_gradient(shard, *out),
+            *_core_backward(shard),
+            *_between(shard, passes=3),
+            linear_input_gradient(shard, *qkv),
+        ),
+        weight_gradient=_compute("attention weight gradient", linear_weight_gradient(shard, *qkv)),
+        core=_compute("attention core forward", *_core_forward(shard)),
+        parameters=_parameters(shard),
+        replicated_parameters=model.attention_output_bias * model.hidden + _qk_norm_parameters(shard),
+        gathers=True,
+        reduces=True,
+        kept=kept,
+        core_kept=core_kept,
+        forward_workspace=shard.full_nbytes + scores,
+        backward_workspace=shard.full_nbytes + w * rows * (shard.query_features + shard.qkv_features) + 2 * scores,
+    )
+
+
+def _compute(name: str, *kernels: Kernel) -> Compute:
+    return Compute(name=name, kind="attention", kernels=kernels)
+
+
+def _parameters(shard: Shard) -> int:
+    model = shard.model
+    return (
+        (model.hidden + model.qkv_bias) * shard.qkv_features
+        + (shard.query_features + model.attention_output_bias) * model.hidden
+        + _qk_norm_parameters(shard)
+    )
+
+
+def _qk_norm_parameters(shard: Shard) -> int:
+    return shard.model.qk_norm * 2 * shard.model.head_dim * (2 if shard.model.norm_bias else 1)
+
+
+def _scores(shard: Shard) -> int:
+    """Elements of the score matrices of this rank's heads, the whole square."""
+    return shard.micro_batch * shard.heads * shard.seq_len**2
+
+
+def _between(shard: Shard, *, passes: int) -> tuple[Kernel, ...]:
+    """What stands between projection and attention; a norm reads its input again backward, a rotation does not."""
+    q_and_k = shard.width * shard.tokens * (shard.query_features + shard.key_features)
+    kernels = []
+    if shard.model.qk_norm:
+        kernels.append(memory_pass(passes * q_and_k, dtype=shard.dtype))
+    if shard.model.positions == "rope":
+        kernels.append(memory_pass(2 * q_and_k, dtype=shard.dtype))
+    return tuple(kernels)
+
+
+def _mask_backward(shard: Shard) -> tuple[Kernel, ...]:
+    """The output's gradient through the mask of dropout, over the tokens that this rank holds."""
+    elements = shard.rows * shard.model.hidden
+    return (memory_pass((2 * shard.width + 1) * elements, dtype=shard.dtype),) if shard.dropout else ()
+
+
+def _core_forward(shard: Shard) -> tuple[Kernel, ...]:
+    """Scores, softmax and context.
+
+    Flash: 2 products of s²·d a head, halved by the causal mask, so 2·b·a·s²·d FLOP; reads q, k, v, writes the output
+    and 4 bytes a row. Unfused: both products over the whole square, and a fused scale, mask and softmax pass.
+    """
+    b, a, s, d = shard.micro_batch, shard.heads, shard.seq_len, shard.model.head_dim
+    if shard.attention == "flash":
+        nbytes = shard.width * shard.tokens * (shard.qkv_features + shard.query_features) + 4 * shard.tokens * a
+        return (_flash(shard, flops=2 * b * a * s * s * d, nbytes=nbytes),)
+    passes = 2 * shard.width + shard.dropout * (2 * shard.width + 1)
+    return (
+        gemm(s, s, d, batch=b * a, dtype=shard.dtype),
+        memory_pass(passes * _scores(shard), dtype=shard.dtype),
+        gemm(s, d, s, batch=b * a, dtype=shard.dtype),
+    )
+
+
+def _core_backward(shard: Shard) -> tuple[Kernel, ...]:
+    """Gradients of q, k and v.
+
+    Flash: 5 products instead of 2, since the scores are computed again, so 5·b·a·s²·d FLOP after halving; reads q, k,
+    v, the output, its gradient and the row statistics, writes three gradients. Unfused: 4 products.
+
+    References
+    ----------
+    Dao, FlashAttention-2, 2023, section 4.1: backward counted as 2.5 times forward.
+    """
+    b, a, s, d = shard.micro_batch, shard.heads, shard.seq_len, shard.model.head_dim
+    if shard.attention == "flash":
+        nbytes = 2 * shard.width * shard.tokens * (shard.qkv_features + shard.query_features) + 4 * shard.tokens * a
+        return (_flash(shard, flops=5 * b * a * s * s * d, nbytes=nbytes),)
+    passes = 3 * shard.width + shard.dropout * (2 * shard.width + 1)
+    return (
+        gemm(s, s, d, batch=b * a, dtype=shard.dtype),
+        gemm(s, d, s, batch=b * a, dtype=shard.dtype),
+        memory_pass(passes * _scores(shard), dtype=shard.dtype),
+        gemm(s, d, s, batch=b * a, dtype=shard.dtype),
+        gemm(s, d, s, batch=b * a, dtype=shard.dtype),
+    )
+
+
+def _flash(shard: Shard, *, flops: int, nbytes: int) -> Kernel:
+    """One fused kernel; m and n are the query and key lengths, k the head's width, batch the heads of all sequences."""
+    return Kernel(
+        kind="attention",
+        dtype=shard.dtype,
+        flops=flops,
+        nbytes=nbytes,
+        m=shard.seq_len,
+        n=shard.seq_len,
+        k=shard.model.head_dim,
+        batch=shard.micro_batch * shard.heads,
+    )

@@ -1,0 +1,54 @@
+"""The embedding: a look-up of token rows, split over tensor-parallel ranks by vocabulary."""
+
+from __future__ import annotations
+
+from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.kernels import (
+    linear,
+    linear_input_gradient,
+    linear_weight_gradient,
+    memory_pass,
+)
+from clustersim.workload.op import Compute
+from clustersim.workload.shard import WIDTH, Shard
+
+__all__ = ["embedding", "embedding_parameters"]
+
+
+def embedding_parameters(shard: Shard) -> int:
+    """Weights of the token embedding on this rank; a tied head on another stage holds the same."""
+    return shard.vocab * shard.embedding_dim
+
+
+def embedding(shard: Shard) -> Block:
+    """Token and learned positions; each rank looks up its own rows and leaves zeros for the others'.
+
+    Forward reads and writes R rows, and reads and writes them once more with learned positions or dropout. Backward
+    adds R/t rows to the gradient. A model whose embedding is narrower than h projects the rows.
+    """
+    model, rows, w = shard.model, shard.tokens, shard.width
+    narrow = w * rows * shard.embedding_dim
+    mask = shard.rows * model.hidden * shard.dropout
+    touched = WIDTH[shard.gradient_dtype] * (rows // shard.tp) * shard.embedding_dim
+    forward = [memory_pass(2 * narrow, dtype=shard.dtype)]
+    backward = [memory_pass(narrow + 2 * touched, dtype=shard.dtype)]
+    if model.embedding_dim is not None:
+        shape = (model.embedding_dim, model.hidden)
+        forward.append(linear(shard, *shape))
+        backward.insert(0, linear_input_gradient(shard, *shape))
+        backward.insert(1, linear_weight_gradient(shard, *shape))
+    if model.positions == "learned" or shard.dropout:
+        forward.append(memory_pass(2 * shard.residual_nbytes + mask, dtype=shard.dtype))
+    positions = model.parameters_by_part["positions"]
+    projection = 0 if model.embedding_dim is None else model.embedding_dim * model.hidden
+    return Block(
+        kind="embedding",
+        forward=Compute(name="embedding forward", kind="embedding", kernels=tuple(forward)),
+        backward=Compute(name="embedding backward", kind="embedding", kernels=tuple(backward)),
+        parameters=embedding_parameters(shard) + positions + projection,
+        replicated_parameters=positions + projection,
+        reduces=True,
+        produces=True,
+        kept=mask + (0 if model.embedding_dim is None else narrow),
+        forward_workspace=shard.full_nbytes,
+    )

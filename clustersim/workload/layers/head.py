@@ -1,0 +1,83 @@
+"""The LM head and its loss, split over tensor-parallel ranks by vocabulary."""
+
+from __future__ import annotations
+
+from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.embedding import embedding_parameters
+from clustersim.workload.layers.kernels import (
+    linear,
+    linear_input_gradient,
+    linear_weight_gradient,
+    memory_pass,
+)
+from clustersim.workload.op import Collective, Compute
+from clustersim.workload.shard import Shard
+
+__all__ = ["head", "loss_reductions"]
+
+
+def head(shard: Shard, *, tied_here: bool) -> Block:
+    """Logits, cross-entropy in fp32, and their gradients.
+
+    Forward: a GEMM; then passes over the logits, each fused by the compiler: cast to fp32 (w + 4 bytes an element), row
+    maximum (4), subtract, exponentiate and sum (8), normalise (8). The probabilities are kept in fp32, as in
+    Megatron-LM. Backward: subtract the target and scale in place (8), cast (4 + w), two GEMMs. A model whose head is
+    narrower than h projects first.
+
+    Parameters
+    ----------
+    shard : Shard
+    tied_here : bool
+        this rank's embedding is the head's matrix: no weights of its own
+    """
+    model, rows, w = shard.model, shard.tokens, shard.width
+    logits = rows * shard.vocab
+    shape = (shard.embedding_dim, shard.vocab)
+    forward = [
+        linear(shard, *shape),
+        memory_pass((w + 4) * logits, dtype="fp32"),
+        memory_pass(4 * logits, dtype="fp32"),
+        memory_pass(8 * logits, dtype="fp32"),
+        memory_pass(8 * logits, dtype="fp32"),
+    ]
+    backward = [
+        memory_pass(8 * logits, dtype="fp32"),
+        memory_pass((4 + w) * logits, dtype="fp32"),
+        linear_input_gradient(shard, *shape),
+    ]
+    weight_gradient = [linear_weight_gradient(shard, *shape)]
+    projection, projected = 0, 0
+    if model.embedding_dim is not None:
+        narrow = (model.hidden, model.embedding_dim)
+        forward.insert(0, linear(shard, *narrow))
+        backward.append(linear_input_gradient(shard, *narrow))
+        weight_gradient.append(linear_weight_gradient(shard, *narrow))
+        projection, projected = model.hidden * model.embedding_dim, w * rows * model.embedding_dim
+    return Block(
+        kind="head",
+        forward=Compute(name="head and loss forward", kind="head", kernels=tuple(forward)),
+        backward=Compute(name="head and loss backward", kind="head", kernels=tuple(backward)),
+        weight_gradient=Compute(name="head weight gradient", kind="head", kernels=tuple(weight_gradient)),
+        parameters=(0 if tied_here else embedding_parameters(shard)) + projection,
+        replicated_parameters=projection,
+        gathers=True,
+        kept=shard.residual_nbytes + projected + 4 * logits,
+        forward_workspace=w * logits,
+        backward_workspace=w * logits + shard.full_nbytes,
+    )
+
+
+def loss_reductions(shard: Shard) -> tuple[Collective, ...]:
+    """Three all-reduces of one fp32 number a token: row maximum, target logit, sum of exponentials.
+
+    They stand between the passes of :func:`head` and are shown after it.
+
+    References
+    ----------
+    Shoeybi et al., Megatron-LM, 2019, section 3 (cross-entropy over a split vocabulary).
+    """
+    names = ("maximum", "target logit", "sum of exponentials")
+    return tuple(
+        Collective(name=f"all-reduce {name}", kind="all_reduce", slot="tp", nbytes=4 * shard.tokens, axis="tp")
+        for name in names
+    )

@@ -1,0 +1,57 @@
+"""The MLP block: two matrices, or three when gated, and the activation between them."""
+
+from __future__ import annotations
+
+from clustersim.hardware.kernel import Kernel
+from clustersim.workload.activations import kept_by_block
+from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.kernels import (
+    linear,
+    linear_input_gradient,
+    linear_weight_gradient,
+    memory_pass,
+)
+from clustersim.workload.op import Compute
+from clustersim.workload.shard import Shard
+
+__all__ = ["mlp"]
+
+
+def mlp(shard: Shard) -> Block:
+    """MLP of one layer; gate and up projection are one GEMM, bias and activation (and gate) one pass."""
+    model, rows, w = shard.model, shard.tokens, shard.width
+    first = (model.hidden, shard.mlp_in_features)
+    second = (shard.ffn, model.hidden)
+    activation = w * rows * (shard.mlp_in_features + shard.ffn)
+    activation_backward = w * rows * (2 * shard.mlp_in_features + shard.ffn)
+    mask = (2 * w + 1) * shard.rows * model.hidden
+    return Block(
+        kind="mlp",
+        forward=_compute(
+            "mlp forward",
+            linear(shard, *first),
+            memory_pass(activation, dtype=shard.dtype),
+            linear(shard, *second),
+        ),
+        backward=_compute(
+            "mlp backward",
+            *([memory_pass(mask, dtype=shard.dtype)] if shard.dropout else []),
+            linear_input_gradient(shard, *second),
+            linear_weight_gradient(shard, *second),
+            memory_pass(activation_backward, dtype=shard.dtype),
+            linear_input_gradient(shard, *first),
+        ),
+        weight_gradient=_compute("mlp weight gradient", linear_weight_gradient(shard, *first)),
+        parameters=(model.hidden + model.mlp_bias) * shard.mlp_in_features
+        + (shard.ffn + model.mlp_bias) * model.hidden,
+        replicated_parameters=model.mlp_bias * model.hidden,
+        gathers=True,
+        reduces=True,
+        kept=kept_by_block(shard, "mlp"),
+        forward_workspace=shard.full_nbytes,
+        backward_workspace=shard.full_nbytes + w * rows * (shard.mlp_in_features + shard.ffn),
+    )
+
+
+def _compute(name: str, *kernels: Kernel) -> Compute:
+    return Compute(name=name, kind="mlp", kernels=kernels)

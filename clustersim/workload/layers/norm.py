@@ -1,0 +1,65 @@
+"""Norms, and the residual additions fused with them."""
+
+from __future__ import annotations
+
+from clustersim.hardware.kernel import Kernel
+from clustersim.workload.activations import kept_by_block
+from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.kernels import memory_pass
+from clustersim.workload.op import Compute
+from clustersim.workload.shard import Shard
+
+__all__ = ["middle_norm", "norm", "residual"]
+
+
+def norm(shard: Shard, *, kind: str = "norm", produces: bool = False) -> Block:
+    """A norm over the residual stream: reads and writes it once; backward also adds the gradient that went around.
+
+    Its input belongs to the block that produced it, and the gradient of the residual stream to the whole chunk.
+    """
+    parameters = shard.model.hidden * (2 if shard.model.norm_bias else 1)
+    return Block(
+        kind=kind,
+        forward=Compute(name=f"{kind} forward", kind="norm", kernels=(_forward(shard),)),
+        backward=Compute(name=f"{kind} backward", kind="norm", kernels=(_backward(shard),)),
+        parameters=parameters,
+        replicated_parameters=parameters,
+        produces=produces,
+    )
+
+
+def middle_norm(shard: Shard) -> Block:
+    """The norm between attention and MLP, with the residual addition before it; it keeps the sum."""
+    plain = norm(shard)
+    return Block(
+        kind="norm",
+        forward=Compute(name="residual and norm forward", kind="norm", kernels=(_add(shard), _forward(shard))),
+        backward=plain.backward,
+        parameters=plain.parameters,
+        replicated_parameters=plain.replicated_parameters,
+        kept=kept_by_block(shard, "norm"),
+    )
+
+
+def residual(shard: Shard) -> Block:
+    """The residual addition after the MLP; backward the gradient passes through."""
+    return Block(
+        kind="residual",
+        forward=Compute(name="residual forward", kind="residual", kernels=(_add(shard),)),
+        produces=True,
+    )
+
+
+def _forward(shard: Shard) -> Kernel:
+    return memory_pass(2 * shard.residual_nbytes, dtype=shard.dtype)
+
+
+def _backward(shard: Shard) -> Kernel:
+    """Reads the input, the output's gradient and the gradient that went around, writes their sum."""
+    return memory_pass(4 * shard.residual_nbytes, dtype=shard.dtype)
+
+
+def _add(shard: Shard) -> Kernel:
+    """Reads block output and residual, writes their sum; with dropout also a mask of one byte an element."""
+    mask = shard.rows * shard.model.hidden * shard.dropout
+    return memory_pass(3 * shard.residual_nbytes + mask, dtype=shard.dtype)

@@ -1,0 +1,132 @@
+"""One rank's share of the model and of a micro-batch: the shapes that every kernel of the step is cut to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from clustersim.workload.model import Model
+
+__all__ = ["WIDTH", "Attention", "Dtype", "Shard", "padded_vocab"]
+
+Attention = Literal["flash", "unfused"]
+Dtype = Literal["bf16", "fp16", "fp32"]
+
+WIDTH: Mapping[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
+"""Bytes of an element."""
+
+
+def padded_vocab(vocab: int, tp: int) -> int:
+    """Rows of the embedding so that each of ``tp`` ranks has the same number.
+
+    A vocabulary that tp does not divide grows to the next multiple of 128·tp, as Megatron-LM's
+    ``--make-vocab-size-divisible-by`` does by default.
+    """
+    return vocab if vocab % tp == 0 else -(-vocab // (128 * tp)) * 128 * tp
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shard:
+    """Shapes on one tensor-parallel rank, in the letters of :class:`clustersim.workload.model.Model`.
+
+    Parameters
+    ----------
+    model : Model
+    micro_batch : int
+        sequences b
+    seq_len : int
+        tokens of a sequence s
+    dtype : {"bf16", "fp16", "fp32"}
+        of weights and activations
+    gradient_dtype : {"bf16", "fp16", "fp32"}
+        in which weight gradients are summed over micro-batches and ranks
+    tp : int
+        ranks t that share every layer
+    sequence_parallel : bool
+        norms, residual stream and dropout are split over the t ranks along the sequence
+    attention : {"flash", "unfused"}
+        one kernel that never writes the score matrix, or one GEMM each for scores and context with the softmax between
+    dropout : bool
+        on attention probabilities and on the output of both blocks
+    """
+
+    model: Model
+    micro_batch: int
+    seq_len: int
+    dtype: Dtype = "bf16"
+    gradient_dtype: Dtype = "fp32"
+    tp: int = 1
+    sequence_parallel: bool = False
+    attention: Attention = "flash"
+    dropout: bool = False
+
+    @property
+    def width(self) -> int:
+        """Bytes of a weight or an activation."""
+        return WIDTH[self.dtype]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a micro-batch R = b·s: rows of every GEMM."""
+        return self.micro_batch * self.seq_len
+
+    @property
+    def rows(self) -> int:
+        """Tokens that this rank holds of the residual stream: R/t with sequence parallelism, else R."""
+        return self.tokens // self.tp if self.sequence_parallel else self.tokens
+
+    @property
+    def full_nbytes(self) -> int:
+        """A tensor of R × h [B]: the payload of every tensor-parallel collective of a layer."""
+        return self.width * self.tokens * self.model.hidden
+
+    @property
+    def residual_nbytes(self) -> int:
+        """The residual stream of a micro-batch on this rank [B]: what goes from stage to stage."""
+        return self.width * self.rows * self.model.hidden
+
+    @property
+    def heads(self) -> int:
+        """Query heads of this rank, a/t."""
+        return self.model.num_heads // self.tp
+
+    @property
+    def kv_heads(self) -> int:
+        """Key and value heads of this rank, k/t; one that several ranks repeat where t exceeds k."""
+        return max(1, self.model.num_kv_heads // self.tp)
+
+    @property
+    def query_features(self) -> int:
+        """Columns of this rank's queries."""
+        return self.heads * self.model.head_dim
+
+    @property
+    def key_features(self) -> int:
+        """Columns of this rank's keys, and of its values."""
+        return self.kv_heads * self.model.head_dim
+
+    @property
+    def qkv_features(self) -> int:
+        """Columns of this rank's queries, keys and values."""
+        return self.query_features + 2 * self.key_features
+
+    @property
+    def ffn(self) -> int:
+        """Width inside this rank's MLP, f/t."""
+        return self.model.ffn_hidden // self.tp
+
+    @property
+    def mlp_in_features(self) -> int:
+        """Columns of this rank's first MLP matrix: gate and up side by side when gated."""
+        return self.ffn * (2 if self.model.gated_mlp else 1)
+
+    @property
+    def vocab(self) -> int:
+        """Rows of this rank's embedding, padding included."""
+        return padded_vocab(self.model.vocab, self.tp) // self.tp
+
+    @property
+    def embedding_dim(self) -> int:
+        """Columns of embedding and head."""
+        return self.model.hidden if self.model.embedding_dim is None else self.model.embedding_dim

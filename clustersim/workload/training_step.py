@@ -1,0 +1,141 @@
+"""One optimizer step of a dense transformer as a job: a program a pipeline stage, and the groups between ranks."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from clustersim.faults import BadInput
+from clustersim.workload.buckets import default_bucket_parameters
+from clustersim.workload.case import Case
+from clustersim.workload.job import Job, Ledger
+from clustersim.workload.layers.placed import blocks
+from clustersim.workload.mesh import Mesh
+from clustersim.workload.model import Model
+from clustersim.workload.pipeline import stage_chunk
+from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.resolve import Resolved, resolve
+from clustersim.workload.schedule import Table, check
+from clustersim.workload.shard import WIDTH, Dtype, Shard
+from clustersim.workload.stage_program import stage_program
+from clustersim.workload.stages import split
+
+__all__ = ["ledger", "training_step"]
+
+
+def training_step(
+    model: Model,
+    plan: ParallelPlan,
+    *,
+    global_batch: int,
+    micro_batch: int,
+    seq_len: int,
+    dtype: Dtype = "bf16",
+    num_devices: int | None = None,
+) -> Job:
+    """One step: every micro-batch forward and backward, gradients reduced, weights updated.
+
+    Left out: data loading, the all-reduce of the gradient norm over stages, the FLOP of element-wise kernels.
+
+    Parameters
+    ----------
+    model : Model
+    plan : ParallelPlan
+    global_batch, micro_batch : int
+        sequences of the step; of one pass through a replica
+    seq_len : int
+        tokens of a sequence
+    dtype : {"bf16", "fp16", "fp32"}
+        of weights and activations
+    num_devices : int, optional
+        GPUs to fill; gives dp where the plan leaves it open
+
+    Returns
+    -------
+    Job
+        rank r is at the coordinates that ``plan.axis_order`` gives it; its program is that of its stage
+
+    Raises
+    ------
+    BadInput
+        with every fault of the combination, each with the nearest legal value
+    """
+    case = Case(
+        model=model,
+        plan=plan,
+        global_batch=global_batch,
+        micro_batch=micro_batch,
+        seq_len=seq_len,
+        dtype=dtype,
+        num_devices=num_devices,
+    )
+    resolved = resolve(case)
+    plan = resolved.plan
+    table = _table(resolved)
+    shard = Shard(
+        model=model,
+        micro_batch=micro_batch,
+        seq_len=seq_len,
+        dtype=dtype,
+        gradient_dtype=plan.gradient_dtype,
+        tp=plan.tp,
+        sequence_parallel=bool(plan.sequence_parallel),
+        attention=plan.attention,
+        dropout=plan.dropout,
+    )
+    tied_here = model.tied_embeddings and plan.pp == 1
+    chunks = [
+        stage_chunk(blocks(shard, chunk, tied_here=tied_here), shard, plan, virtual_stage=v)
+        for v, chunk in enumerate(split(model.num_layers, plan.pp * plan.vpp))
+    ]
+    programs = [stage_program(s, chunks[s :: plan.pp], units, shard, plan) for s, units in enumerate(table)]
+    sizes = {"tp": plan.tp, "cp": plan.cp, "dp": case.replicas, "pp": plan.pp}
+    mesh = Mesh(names=plan.axis_order, sizes=tuple(sizes[axis] for axis in plan.axis_order))
+    return Job(
+        name=f"{model.name}-tp{plan.tp}-pp{plan.pp}-dp{plan.dp}",
+        programs=tuple(programs),
+        program_of=mesh.coordinate("pp"),
+        families=mesh.families(wrap=plan.vpp > 1, tied=model.tied_embeddings),
+        ledger=ledger(model, tokens=global_batch * seq_len, seq_len=seq_len, dtype=dtype),
+        plan=_as_mapping(plan),
+        notes=resolved.notes,
+    )
+
+
+def ledger(model: Model, *, tokens: int, seq_len: int, dtype: str) -> Ledger:
+    """Model FLOP of a step.
+
+    With N matmul parameters, L layers, a heads of width d and sequences of s tokens, forward and backward cost
+    6·N FLOP a token. Attention adds two products of 2·s²·a·d FLOP a sequence and layer forward and twice that backward,
+    so 12·L·a·d·s a token over the full square and half of it under the causal mask.
+
+    References
+    ----------
+    Chowdhery et al., PaLM, 2022, appendix B (12·L·H·Q·T); the causal half is that of FlashAttention's FLOP counts.
+    """
+    matmul = 6 * model.matmul_parameters * tokens
+    attention = 12 * model.num_layers * model.attention_features * seq_len * tokens
+    return Ledger(
+        tokens=tokens,
+        model_flops=matmul + attention // 2,
+        model_flops_full_attention=matmul + attention,
+        dtype=dtype,
+    )
+
+
+def _table(resolved: Resolved) -> Table:
+    """The schedule's table, proven to end."""
+    plan, num_micro_batches = resolved.plan, resolved.num_micro_batches
+    table = resolved.schedule(plan.pp, plan.vpp, num_micro_batches)
+    faults = check(table, num_stages=plan.pp, num_virtual=plan.vpp, num_micro_batches=num_micro_batches)
+    if faults:
+        raise BadInput(faults)
+    return table
+
+
+def _as_mapping(plan: ParallelPlan) -> dict[str, Any]:
+    """The resolved plan as plain values."""
+    default = default_bucket_parameters(plan.dp or 1) * WIDTH[plan.gradient_dtype]
+    filled = replace(plan, bucket_bytes=default if plan.bucket_bytes is None else plan.bucket_bytes)
+    schedule = plan.schedule if isinstance(plan.schedule, str) else getattr(plan.schedule, "__name__", "own")
+    return asdict(replace(filled, schedule=None)) | {"schedule": schedule, "axis_order": list(plan.axis_order)}
