@@ -28,14 +28,13 @@ Shuffle = Callable[[list[object]], None]
 
 
 class _Instant(Event):
-    """An instant at which something ends: one event for all of it."""
+    """An instant at which something ends: one event for all of it. It has succeeded before it is scheduled."""
 
-    def __init__(self, env: simpy.Environment, callbacks: list[Callable[[Event], None]]) -> None:
-        self.env = env
+    _ok = True
+    _value = None
+
+    def __init__(self, callbacks: list[Callable[[Event], None]]) -> None:  # one of these an instant: nothing else is set
         self.callbacks = callbacks
-        self._value = None
-        self._ok = True
-        self._defused = False
 
 
 class Engine:
@@ -86,6 +85,7 @@ class Engine:
         self._fresh: list[Activity] = []
         self._recapped: dict[Lane, None] = {}
         self._callbacks = [self._instant]
+        self._check_at = min(256, self._limits.num_events)
         self._wall_end = time.monotonic() + self._limits.wall_s
         self._meetings: dict[Activity, None] = {}
 
@@ -129,10 +129,10 @@ class Engine:
             callback(self)
             self._wake(int(self.env.now))
 
-        self.env.schedule(_Instant(self.env, [handle]), priority=0, delay=when - self.env.now)
+        self.env.schedule(_Instant([handle]), priority=0, delay=when - self.env.now)
 
     def run(self) -> None:
-        """Play until nothing is left.
+        """Play until nothing is left, or until the limit of simulated time.
 
         Raises
         ------
@@ -141,6 +141,8 @@ class Engine:
         LimitReached
             when a limit stops the run
         """
+        if self._limits.simulated_s < float("inf"):
+            self.at(int(self._limits.simulated_s * 1e9), Engine._too_long)
         self.env.run()
         waiting = wait_for(self)
         if waiting:
@@ -148,47 +150,53 @@ class Engine:
 
     # --- instants ----------------------------------------------------------------------------------------------
 
+    def _too_long(self) -> None:
+        if any(end < 0 or end > self.env.now for lane in self.lanes for end in lane.end if lane not in self.cancelled):
+            raise LimitReached(f"limits.simulated_s: {self._limits.simulated_s:g} s of simulated time used")
+
     def _start(self, job: int) -> None:
         self.launched[job] = int(self.env.now)
         self._special += [(lane, op) for lane in self.lanes if lane.spec.job == job for op in lane.flat.roots]
 
     def _wake(self, now: int) -> None:
         """Have an instant handled at ``now``, after the event in hand."""
-        self.env.schedule(_Instant(self.env, self._callbacks), delay=now - self.env.now)
+        self.env.schedule(_Instant(self._callbacks), delay=now - self.env.now)
 
     def _instant(self, _: Event) -> None:
         now = self.env.now
         self.num_events += 1
-        timed, active, special = self._timed, self._active, self._special
+        timed, active, special, shuffle = self._timed, self._active, self._special, self._shuffle
         while True:
             ended = timed.pop(now, None)
             if ended is not None:
-                if self._shuffle:
-                    self._shuffle(ended)
-                # inlined for speed: the plain op, which ends when it was said to, releases plain ops
+                if shuffle is not None:
+                    shuffle(ended)
+                schedule, event, callbacks = self.env.schedule, _Instant, self._callbacks
+                # inlined for speed: a plain op, which ends when it was said to, releases plain ops
                 for lane, i in ended:
-                    waits, ns = lane.waits, lane.ns
+                    waits = lane.waits
                     if lane.gives is not None and i in lane.gives:
                         self.stores.give(lane, i)
                     for j in lane.successors[i]:
-                        left = waits[j] - 1
-                        waits[j] = left
-                        if not left:
-                            took = ns[j]
+                        waits[j] -= 1
+                        if not waits[j]:
+                            took = lane.ns[j]
                             if took >= 0:
+                                then = now + took
                                 lane.start[j] = now
-                                lane.end[j] = then = now + took
-                                bucket = timed.get(then)
-                                if bucket is None:
-                                    self._open(then, (lane, j))
+                                lane.end[j] = then
+                                if then in timed:
+                                    timed[then].append((lane, j))
                                 else:
-                                    bucket.append((lane, j))
+                                    timed[then] = [(lane, j)]
+                                    if then not in active:
+                                        schedule(event(callbacks), 1, took)
                             else:
                                 special.append((lane, j))
-            finished = active.pop(now, None)
+            finished = active.pop(now, None) if active else None
             if finished is not None:
-                if self._shuffle:
-                    self._shuffle(finished)
+                if shuffle is not None:
+                    shuffle(finished)
                 for activity in finished:
                     if activity.due == now:
                         activity.due = -1
@@ -196,24 +204,25 @@ class Engine:
             if special:
                 starting = special[:]
                 special.clear()
-                if self._shuffle:
-                    self._shuffle(starting)
+                if shuffle is not None:
+                    shuffle(starting)
                 for lane, j in starting:
-                    self._begin(lane, j, now)
-            elif ended is None and finished is None:
-                if not self.stores.changed:
-                    break
+                    if lane not in self.cancelled:
+                        self._begin(lane, j, lane.ns[j], now)
+            elif now in timed or now in active:
+                continue
+            elif self.stores.changed:
                 for lane, j in self.stores.grant():
-                    self._begin_as(lane, j, lane.code[lane.op[j]], now)
-        self._settle(now)
-        if self._progress is not None and not self.num_events & 1023:
-            self._progress(now)
-        self._limits.check(self.num_events, now, self._wall_end)
-
-    def _open(self, then: int, entry: tuple[Lane, int]) -> None:
-        self._timed[then] = [entry]
-        if then not in self._active:
-            self.env.schedule(_Instant(self.env, self._callbacks), delay=then - self.env.now)
+                    self._begin(lane, j, lane.code[lane.op[j]], now)
+            else:
+                break
+        if self._fresh or self._recapped or self.sharing.changed:
+            self._settle(now)
+        if self.num_events >= self._check_at:
+            self._check_at = min(self.num_events + 256, self._limits.num_events)
+            self._limits.check(self.num_events, self._wall_end)
+            if self._progress is not None:
+                self._progress(now)
 
     def _push(self, activity: Activity, then: int) -> None:
         activity.due = then
@@ -223,7 +232,7 @@ class Engine:
             return
         self._active[then] = [activity]
         if then not in self._timed:
-            self.env.schedule(_Instant(self.env, self._callbacks), delay=then - self.env.now)
+            self.env.schedule(_Instant(self._callbacks), delay=then - self.env.now)
 
     def _release(self, lane: Lane, i: int) -> None:
         if lane in self.cancelled:
@@ -236,19 +245,17 @@ class Engine:
             if not waits[j]:
                 self._special.append((lane, j))
 
-    def _begin(self, lane: Lane, j: int, now: int) -> None:
-        if lane not in self.cancelled:
-            self._begin_as(lane, j, lane.ns[j], now)
-
-    def _begin_as(self, lane: Lane, j: int, kind: int, now: int) -> None:
+    def _begin(self, lane: Lane, j: int, kind: int, now: int) -> None:
         if kind >= 0:
+            then = now + kind
             lane.start[j] = now
-            lane.end[j] = now + kind
-            bucket = self._timed.get(now + kind)
-            if bucket is None:
-                self._open(now + kind, (lane, j))
+            lane.end[j] = then
+            if then in self._timed:
+                self._timed[then].append((lane, j))
             else:
-                bucket.append((lane, j))
+                self._timed[then] = [(lane, j)]
+                if then not in self._active:
+                    self.env.schedule(_Instant(self._callbacks), 1, kind)
         elif kind == ELASTIC:
             signature = lane.signatures[lane.op[j]]
             assert signature is not None

@@ -115,12 +115,14 @@ def _joint_bounds(
 def _limits(engine: Engine, number: dict[Lane, int], bound: list[NDArray[np.int32]], bounds: dict[str, int]) -> None:
     """Ops that a shared resource held back name that resource: the one that held them last."""
     resources = engine.scene.system.topology.resources
+    names: dict[int, int] = {}
     for (owner, k), log in engine.history.items():
         held_by = next((limit for _, _, limit in reversed(log) if limit >= 0), -1)
         if held_by < 0:
             continue
-        name = resources.name(engine.scene.row[held_by])
-        code = bounds.setdefault(name, len(bounds))
+        if held_by not in names:
+            names[held_by] = bounds.setdefault(resources.name(engine.scene.row[held_by]), len(bounds))
+        code = names[held_by]
         for lane, op in [(owner, k)] if isinstance(owner, Lane) else [(lane, ops[k]) for lane, ops in owner.members]:
             bound[number[lane]][op] = code
 
