@@ -1,1 +1,10 @@
+"""Figures: a table in, Axes out; nothing is shown, saved or kept."""
 
+from __future__ import annotations
+
+from clustersim.plot.breakdown import breakdown
+from clustersim.plot.links import links
+from clustersim.plot.memory import memory
+from clustersim.plot.timeline import timeline
+
+__all__ = ["breakdown", "links", "memory", "timeline"]

@@ -196,7 +196,8 @@ def _groups_of(job: Job, rank: int, named: dict[str, str]) -> dict[str, str]:
     families = {family.name: family for family in job.families}
     own = {}
     for slot, name in named.items():
-        axis, family_name, _ = name.split("/")
+        axis, _, rest = name.partition("/")
+        family_name = rest.rpartition("/")[0]
         family = families[family_name]
         positions = [p for p in range(family.members.shape[1]) if family.slot(p) == slot]
         number = np.flatnonzero((family.members[:, positions] == rank).any(axis=1))

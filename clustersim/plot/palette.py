@@ -1,0 +1,59 @@
+"""One colour for each category, the same in all figures.
+
+Chosen so that every two of a figure stay apart for people who do not see red or green (a test simulates both).
+"""
+
+from __future__ import annotations
+
+import zlib
+
+__all__ = ["COLOURS", "colour_of", "ink_on"]
+
+_COMPUTE, _OPTIMIZER, _ORANGE, _PINK, _GREEN, _SKY, _GREY = (
+    "#0072B2",
+    "#440450",
+    "#E69F00",
+    "#E279A8",
+    "#40B669",
+    "#4DD6FF",
+    "#61605E",
+)
+
+COLOURS = {
+    "compute": _COMPUTE,
+    "optimizer": _OPTIMIZER,
+    "tp": _ORANGE,
+    "cp": "#FAF500",
+    "ep": "#602A00",
+    "pp": "#D23A00",
+    "dp": _PINK,
+    "copy": _GREEN,
+    "storage": "#00261C",
+    "host": _SKY,
+    "bubble": "#EBEBEB",
+    "wait": _GREY,
+    "weights": _COMPUTE,
+    "gradients": _SKY,
+    "activations": _ORANGE,
+    "communication": _PINK,
+    "workspace": _GREEN,
+    "context": _GREY,
+}
+"""Colour by category of op, mesh axis of a communication, class of a breakdown or category of memory."""
+
+_OTHERS = ("#8C6BB1", "#B3A369", "#5B7F95", "#A3A500", "#C49C94", "#7F9F7F")
+
+
+def colour_of(name: str) -> str:
+    """Colour of a category; one that is not in :data:`COLOURS` always gets the same one of a few others.
+
+    ``exposed_comm.tp`` has the colour of ``tp``, ``exposed_copy`` that of ``copy``.
+    """
+    key = name.removeprefix("exposed_comm.").removeprefix("exposed_")
+    return COLOURS.get(key) or _OTHERS[zlib.crc32(key.encode()) % len(_OTHERS)]
+
+
+def ink_on(colour: str) -> str:
+    """Black or white, whichever is read more easily on ``colour`` (relative luminance of sRGB, threshold 0.2)."""
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return "black" if 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 > 0.2 else "white"
