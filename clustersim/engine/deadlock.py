@@ -69,11 +69,15 @@ def _why(engine: Engine, lane: Lane, i: int) -> tuple[str, tuple[Lane, int] | No
         meeting, k = lane.rendezvous[lane.flat.slot[i]], lane.flat.sequence[i]
         for other, ops in meeting.members:
             if k >= len(ops):
-                return (f"{_named(engine, lane, i)} waits in {meeting.spec.name} for {_rank(engine, other)}, "
-                        f"whose program has no collective number {k} there"), None
+                return (
+                    f"{_named(engine, lane, i)} waits in {meeting.spec.name} for {_rank(engine, other)}, "
+                    f"whose program has no collective number {k} there"
+                ), None
             if other.waits[ops[k]] or (other is not lane and not _arrived(engine, other, ops[k])):
-                return (f"{_named(engine, lane, i)} waits in {meeting.spec.name} for {_named(engine, other, ops[k])}",
-                        (other, ops[k]))
+                return (
+                    f"{_named(engine, lane, i)} waits in {meeting.spec.name} for {_named(engine, other, ops[k])}",
+                    (other, ops[k]),
+                )
     return f"{_named(engine, lane, i)} is ready and was never started", None
 
 

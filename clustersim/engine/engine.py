@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import simpy
-from simpy.events import Event
+from simpy.events import NORMAL, URGENT, Event
 
 from clustersim.engine.deadlock import Deadlock, wait_for
 from clustersim.engine.flat import Flat, flatten
@@ -24,7 +25,7 @@ from clustersim.engine.stores import Stores
 
 __all__ = ["Engine"]
 
-Shuffle = Callable[[list[object]], None]
+Shuffle = Callable[[list[Any]], None]
 
 
 class _Instant(Event):
@@ -33,7 +34,7 @@ class _Instant(Event):
     _ok = True
     _value = None
 
-    def __init__(self, callbacks: list[Callable[[Event], None]]) -> None:  # one of these an instant: nothing else is set
+    def __init__(self, callbacks: list[Any]) -> None:  # one of these an instant: nothing else is set
         self.callbacks = callbacks
 
 
@@ -63,7 +64,11 @@ class Engine:
     """
 
     def __init__(
-        self, scene: Scene, steps: Sequence[int], limits: Limits | None = None, shuffle: Shuffle | None = None,
+        self,
+        scene: Scene,
+        steps: Sequence[int],
+        limits: Limits | None = None,
+        shuffle: Shuffle | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self.scene = scene
@@ -72,7 +77,7 @@ class Engine:
         self.stores = Stores(scene.store_capacity)
         self.lanes = _lanes(scene, steps)
         self.rendezvous = _rendezvous(scene, self.lanes)
-        self.history: dict[tuple[object, int], list[tuple[int, int, int]]] = {}
+        self.history: dict[tuple[Any, int], list[tuple[int, int, int]]] = {}
         self.launched: dict[int, int] = {}
         self.cancelled: set[Lane] = set()
         self.num_events = 0
@@ -84,7 +89,7 @@ class Engine:
         self._special: list[tuple[Lane, int]] = []
         self._fresh: list[Activity] = []
         self._recapped: dict[Lane, None] = {}
-        self._callbacks = [self._instant]
+        self._callbacks: list[Any] = [self._instant]
         self._check_at = min(256, self._limits.num_events)
         self._wall_end = time.monotonic() + self._limits.wall_s
         self._meetings: dict[Activity, None] = {}
@@ -129,7 +134,7 @@ class Engine:
             callback(self)
             self._wake(int(self.env.now))
 
-        self.env.schedule(_Instant([handle]), priority=0, delay=when - self.env.now)
+        self.env.schedule(_Instant([handle]), priority=URGENT, delay=when - self.env.now)
 
     def run(self) -> None:
         """Play until nothing is left, or until the limit of simulated time.
@@ -163,7 +168,7 @@ class Engine:
         self.env.schedule(_Instant(self._callbacks), delay=now - self.env.now)
 
     def _instant(self, _: Event) -> None:
-        now = self.env.now
+        now: int = self.env.now  # type: ignore[assignment]  # whole nanoseconds throughout
         self.num_events += 1
         timed, active, special, shuffle = self._timed, self._active, self._special, self._shuffle
         while True:
@@ -190,7 +195,7 @@ class Engine:
                                 else:
                                     timed[then] = [(lane, j)]
                                     if then not in active:
-                                        schedule(event(callbacks), 1, took)
+                                        schedule(event(callbacks), NORMAL, took)
                             else:
                                 special.append((lane, j))
             finished = active.pop(now, None) if active else None
@@ -255,12 +260,19 @@ class Engine:
             else:
                 self._timed[then] = [(lane, j)]
                 if then not in self._active:
-                    self.env.schedule(_Instant(self._callbacks), 1, kind)
+                    self.env.schedule(_Instant(self._callbacks), NORMAL, kind)
         elif kind == ELASTIC:
             signature = lane.signatures[lane.op[j]]
             assert signature is not None
-            activity = Activity(lane, j, speed(lane.stretched(signature)), signature.demands, signature.peak_load,
-                                signature.num_flows, now)
+            activity = Activity(
+                lane,
+                j,
+                speed(lane.stretched(signature)),
+                signature.demands,
+                signature.peak_load,
+                signature.num_flows,
+                now,
+            )
             lane.start[j] = now
             lane.running[j] = activity
             self.sharing.add(activity)
@@ -281,8 +293,15 @@ class Engine:
             if signature.num_sms:
                 lane.taken += signature.num_sms
                 self._recapped[lane] = None
-        activity = Activity(meeting, k, speed(signature.ns) if signature.ns else 0, signature.demands, signature.peak_load,
-                            signature.num_flows, now)
+        activity = Activity(
+            meeting,
+            k,
+            speed(signature.ns) if signature.ns else 0,
+            signature.demands,
+            signature.peak_load,
+            signature.num_flows,
+            now,
+        )
         self._meetings[activity] = None
         if not signature.ns:
             self._push(activity, now)

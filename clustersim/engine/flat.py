@@ -87,10 +87,18 @@ def flatten(arrays: Arrays, steps: int) -> Flat:
         for step in range(steps):
             (giving if at else pooled).setdefault(step * n + op, []).append((arrays.pools[pool], amount))
     return Flat(
-        arrays=arrays, steps=steps, edges=edges, successors=successors,
+        arrays=arrays,
+        steps=steps,
+        edges=edges,
+        successors=successors,
         num_before=bytearray(count.astype(np.uint8).tobytes()) if small else count.tolist(),
-        roots=np.flatnonzero(count == 0).tolist(), slots=tuple(slots), slot=slot.tolist(), sequence=sequence.tolist(),
-        slot_ops=slot_ops, pooled=pooled, giving=giving,
+        roots=np.flatnonzero(count == 0).tolist(),
+        slots=tuple(slots),
+        slot=slot.tolist(),
+        sequence=sequence.tolist(),
+        slot_ops=slot_ops,
+        pooled=pooled,
+        giving=giving,
     )
 
 

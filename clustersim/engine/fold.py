@@ -49,12 +49,24 @@ def folded_scene(system: System, live: NDArray[np.bool_], launch_of: NDArray[np.
     lanes = _lanes(system, classes, rank_of, size, resource_of)
     rendezvous, number = _rendezvous(system, classes, lanes, rank_of, resource_of)
     _, stores = np.unique(classes.store, return_index=True)
-    capacity = np.concatenate([
-        np.full(int(of.max()) + 1, system.jobs[j].pools[pool].capacity) for (j, pool), (of, _) in system.stores.items()
-    ]) if system.stores else np.empty(0, np.int64)
+    capacity = (
+        np.concatenate(
+            [
+                np.full(int(of.max()) + 1, system.jobs[j].pools[pool].capacity)
+                for (j, pool), (of, _) in system.stores.items()
+            ]
+        )
+        if system.stores
+        else np.empty(0, np.int64)
+    )
     return Scene(
-        system=system, lanes=lanes, rendezvous=rendezvous, capacity=system.topology.resources.capacity[rows].tolist(),
-        row=rows.tolist(), store_capacity=capacity[stores].tolist(), folded=True,
+        system=system,
+        lanes=lanes,
+        rendezvous=rendezvous,
+        capacity=system.topology.resources.capacity[rows].tolist(),
+        row=rows.tolist(),
+        store_capacity=capacity[stores].tolist(),
+        folded=True,
         meeting_of=number[classes.group],
         lane_of=[classes.rank[a:b] for a, b in zip(system.first_rank, system.first_rank[1:], strict=False)],
     )
@@ -87,7 +99,9 @@ def _classes(system: System, live: NDArray[np.bool_], launch_of: NDArray[np.int6
         loads = factorize(*block.cost.load[used].T) if used.any() else np.empty(0, np.int64)
         for k in range(int(loads.max()) + 1 if len(loads) else 0):
             alike = np.flatnonzero(used)[loads == k]
-            join(num_ranks + block.first + block.cost.group[alike], vertex_of_row[block.cost.row[alike]], ("load", b, k))
+            join(
+                num_ranks + block.first + block.cost.group[alike], vertex_of_row[block.cost.row[alike]], ("load", b, k)
+            )
     for edges in system.path_edges:
         used = live[edges.rows]
         join(edges.ranks[used], vertex_of_row[edges.rows[used]], ("path", edges.label))
@@ -126,7 +140,11 @@ def _in_order(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _lanes(
-    system: System, classes: _Classes, rank_of: NDArray[np.int64], size: NDArray[np.int64], resource_of: NDArray[np.int64]
+    system: System,
+    classes: _Classes,
+    rank_of: NDArray[np.int64],
+    size: NDArray[np.int64],
+    resource_of: NDArray[np.int64],
 ) -> list[LaneSpec]:
     # a class puts on a resource what all its members that cross it put there together
     crossing: dict[tuple[int, int], dict[int, list[NDArray[np.int64]]]] = {}
@@ -152,18 +170,29 @@ def _lanes(
                 each = [int(load[k]) for load in members if load[k]]
                 if each:
                     demands.append((resource, sum(each), sum(weight(load, 1, peak) for load in each)))
-            signatures.append(Signature(
-                ns=cost.ns, sm_ns=cost.sm_ns, demands=tuple(demands), peak_load=peak, bound=cost.bound))
+            signatures.append(
+                Signature(ns=cost.ns, sm_ns=cost.sm_ns, demands=tuple(demands), peak_load=peak, bound=cost.bound)
+            )
         job = int(np.searchsorted(system.first_rank, rank, side="right")) - 1
         at = rank - int(system.first_rank[job])
         stores = {
             pool: (int(classes.store[classes.first_store[j, pool] + of[at]]), int(place[at]))
-            for (j, pool), (of, place) in system.stores.items() if j == job
+            for (j, pool), (of, place) in system.stores.items()
+            if j == job
         }
-        lanes.append(LaneSpec(
-            job=job, rank=rank, multiplicity=int(size[c]), program=program, kind=kind, signatures=signatures, rendezvous={},
-            stores=stores, num_sms=system.num_sms(rank),
-        ))
+        lanes.append(
+            LaneSpec(
+                job=job,
+                rank=rank,
+                multiplicity=int(size[c]),
+                program=program,
+                kind=kind,
+                signatures=signatures,
+                rendezvous={},
+                stores=stores,
+                num_sms=system.num_sms(rank),
+            )
+        )
     return lanes
 
 
@@ -180,15 +209,26 @@ def _rendezvous(
         for c, g in zip(kinds.tolist(), first.tolist(), strict=True):
             signatures = [
                 Signature(
-                    ns=int(block.cost.ns[g, s]), demands=tuple(demands.get((c, s), ())), num_flows=what.num_flows,
-                    peak_load=max(1, int(block.cost.peak_load[g, s])), num_sms=what.num_sms, bound=system.group_bound(b, g, s),
+                    ns=int(block.cost.ns[g, s]),
+                    demands=tuple(demands.get((c, s), ())),
+                    num_flows=what.num_flows,
+                    peak_load=max(1, int(block.cost.peak_load[g, s])),
+                    num_sms=what.num_sms,
+                    bound=system.group_bound(b, g, s),
                 )
                 for s, what in enumerate(block.traffic)
             ]
             members = dict.fromkeys(zip(classes.rank[block.members[g]].tolist(), block.slots, strict=True))
             number[c] = len(rendezvous)
-            rendezvous.append(RendezvousSpec(
-                name=f"{block.name}/{int(block.number[g])}", block=b, group=g, signatures=signatures, members=list(members)))
+            rendezvous.append(
+                RendezvousSpec(
+                    name=f"{block.name}/{int(block.number[g])}",
+                    block=b,
+                    group=g,
+                    signatures=signatures,
+                    members=list(members),
+                )
+            )
     is_representative = np.zeros(system.num_ranks, dtype=bool)
     is_representative[rank_of] = True
     for block in system.blocks:

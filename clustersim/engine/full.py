@@ -41,42 +41,72 @@ def full_scene(system: System, live: NDArray[np.bool_]) -> Scene:
                     loads[resource] = loads.get(resource, 0) + int(by_op[k])
             peak = system.peak_load(program, k)
             demands = tuple((r, load, weight(load, 1, peak)) for r, load in loads.items())
-            signatures.append(Signature(ns=cost.ns, sm_ns=cost.sm_ns, demands=demands, peak_load=peak, bound=cost.bound))
+            signatures.append(
+                Signature(ns=cost.ns, sm_ns=cost.sm_ns, demands=demands, peak_load=peak, bound=cost.bound)
+            )
         job = int(np.searchsorted(system.first_rank, rank, side="right")) - 1
-        lanes.append(LaneSpec(
-            job=job, rank=rank, multiplicity=1, program=program, kind=kind, signatures=signatures, rendezvous={}, stores={},
-            num_sms=system.num_sms(rank),
-        ))
-    rendezvous = []
+        lanes.append(
+            LaneSpec(
+                job=job,
+                rank=rank,
+                multiplicity=1,
+                program=program,
+                kind=kind,
+                signatures=signatures,
+                rendezvous={},
+                stores={},
+                num_sms=system.num_sms(rank),
+            )
+        )
+    rendezvous: list[RendezvousSpec] = []
     for b, block in enumerate(system.blocks):
-        cost = block.cost
-        first = np.searchsorted(cost.group, np.arange(len(block.members) + 1))
+        joint = block.cost
+        first = np.searchsorted(joint.group, np.arange(len(block.members) + 1))
         for g, members in enumerate(block.members.tolist()):
             edge = np.arange(first[g], first[g + 1])
-            edge = edge[live[cost.row[edge]]]
-            signatures = []
+            edge = edge[live[joint.row[edge]]]
+            kinds = []
             for s, what in enumerate(block.traffic):
-                peak = max(1, int(cost.peak_load[g, s]))
-                demands = tuple((number[int(cost.row[e])], int(cost.load[e, s]), weight(int(cost.load[e, s]), what.num_flows, peak))
-                                for e in edge if cost.load[e, s])
-                signatures.append(Signature(
-                    ns=int(cost.ns[g, s]), demands=demands, peak_load=peak, num_flows=what.num_flows, num_sms=what.num_sms,
-                    bound=system.group_bound(b, g, s),
-                ))
+                peak = max(1, int(joint.peak_load[g, s]))
+                crossed = [(number[int(joint.row[e])], int(joint.load[e, s])) for e in edge]
+                demands = tuple((r, load, weight(load, what.num_flows, peak)) for r, load in crossed if load)
+                kinds.append(
+                    Signature(
+                        ns=int(joint.ns[g, s]),
+                        demands=demands,
+                        peak_load=peak,
+                        num_flows=what.num_flows,
+                        num_sms=what.num_sms,
+                        bound=system.group_bound(b, g, s),
+                    )
+                )
             for rank, slot in zip(members, block.slots, strict=True):
                 lanes[rank].rendezvous[slot] = len(rendezvous)
-            rendezvous.append(RendezvousSpec(
-                name=f"{block.name}/{int(block.number[g])}", block=b, group=g, signatures=signatures,
-                members=list(zip(members, block.slots, strict=True)),
-            ))
+            rendezvous.append(
+                RendezvousSpec(
+                    name=f"{block.name}/{int(block.number[g])}",
+                    block=b,
+                    group=g,
+                    signatures=kinds,
+                    members=list(zip(members, block.slots, strict=True)),
+                )
+            )
     store_capacity: list[int] = []
     for (j, pool), (store, place) in system.stores.items():
         base = len(store_capacity)
-        for rank, (of, key) in enumerate(zip(store.tolist(), place.tolist(), strict=True), start=int(system.first_rank[j])):
+        for rank, (of, key) in enumerate(
+            zip(store.tolist(), place.tolist(), strict=True), start=int(system.first_rank[j])
+        ):
             lanes[rank].stores[pool] = base + of, key
         store_capacity += [system.jobs[j].pools[pool].capacity] * (int(store.max()) + 1)
     return Scene(
-        system=system, lanes=lanes, rendezvous=rendezvous, capacity=system.topology.resources.capacity[rows].tolist(),
-        row=rows.tolist(), store_capacity=store_capacity, folded=False, meeting_of=np.arange(system.num_groups),
+        system=system,
+        lanes=lanes,
+        rendezvous=rendezvous,
+        capacity=system.topology.resources.capacity[rows].tolist(),
+        row=rows.tolist(),
+        store_capacity=store_capacity,
+        folded=False,
+        meeting_of=np.arange(system.num_groups),
         lane_of=[np.arange(a, b) for a, b in zip(system.first_rank, system.first_rank[1:], strict=False)],
     )

@@ -63,7 +63,9 @@ def group_cost(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Tr
     capacity = topology.resources.capacity.astype(np.float64)
     hbm = topology.local.get("hbm")
     memory_row = hbm.rows[devices, 0] if hbm is not None else np.full(devices.shape, -1, dtype=np.int64)
-    launch_ns = np.max(np.array([round(g.launch_latency * 1e9) for g in topology.gpus])[topology.gpu_of[devices]], axis=1)
+    launch_ns = np.max(
+        np.array([round(g.launch_latency * 1e9) for g in topology.gpus])[topology.gpu_of[devices]], axis=1
+    )
     routes: dict[tuple[bytes, bytes], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
     keys, weights, owners = [], [], []
     latency = np.zeros((n, len(traffic)), dtype=np.int64)
@@ -89,7 +91,9 @@ def group_cost(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Tr
     size = len(edge_key) * len(traffic)
     flat = inverse.reshape(-1) * len(traffic) + np.concatenate(owners)
     # exact: whole bytes far below 2^53
-    load = np.bincount(flat, weights=np.concatenate(weights), minlength=size).astype(np.int64).reshape(len(edge_key), -1)
+    load = (
+        np.bincount(flat, weights=np.concatenate(weights), minlength=size).astype(np.int64).reshape(len(edge_key), -1)
+    )
     group, row = edge_key // num_rows, edge_key % num_rows
     ns = np.zeros((n, len(traffic)), dtype=np.int64)
     peak = np.zeros((n, len(traffic)), dtype=np.int64)
@@ -102,7 +106,9 @@ def group_cost(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Tr
 
 
 def _route(
-    topology: Topology, devices: NDArray[np.int64], phase: Phase,
+    topology: Topology,
+    devices: NDArray[np.int64],
+    phase: Phase,
     routes: dict[tuple[bytes, bytes], tuple[NDArray[np.int64], NDArray[np.int64]]],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(n, flows, hops) rows and (n,) longest latency [ns] of a phase; signatures share most of their flows."""
@@ -139,4 +145,4 @@ def _max_by_group(group: NDArray[np.int64], value: NDArray[np.generic], n: int) 
     if len(group):
         first = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
         result[group[first]] = np.maximum.reduceat(value, first)
-    return result  # type: ignore[return-value]
+    return result

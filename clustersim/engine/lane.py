@@ -35,8 +35,24 @@ class Lane:
         SMs that collectives hold at present
     """
 
-    __slots__ = ("code", "end", "flat", "gives", "ns", "num_sms", "op", "rendezvous", "running", "signatures", "spec", "start", "stores",
-                 "successors", "taken", "waits")
+    __slots__ = (
+        "code",
+        "end",
+        "flat",
+        "gives",
+        "ns",
+        "num_sms",
+        "op",
+        "rendezvous",
+        "running",
+        "signatures",
+        "spec",
+        "start",
+        "stores",
+        "successors",
+        "taken",
+        "waits",
+    )
 
     def __init__(self, spec: LaneSpec, flat: Flat, ns: list[int], op: list[int], code: list[int]) -> None:
         self.spec = spec

@@ -62,15 +62,24 @@ def serial_streams(arrays: Arrays) -> NDArray[np.int64]:
     before, after = arrays.edges[:, 0], arrays.edges[:, 1]
     for t in range(1, len(arrays.streams)):
         for s in range(t):
-            if number[s] == s and not (number[:t] == s)[np.arange(t) != s].any() and _apart(arrays, on, position, before, after, s, t):
+            if (
+                number[s] == s
+                and not (number[:t] == s)[np.arange(t) != s].any()
+                and _apart(arrays, on, position, before, after, s, t)
+            ):
                 number[t] = s
                 break
     return np.unique(number, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def _apart(
-    arrays: Arrays, on: list[NDArray[np.int64]], position: NDArray[np.int64], before: NDArray[np.int32],
-    after: NDArray[np.int32], s: int, t: int,
+    arrays: Arrays,
+    on: list[NDArray[np.int64]],
+    position: NDArray[np.int64],
+    before: NDArray[np.int32],
+    after: NDArray[np.int32],
+    s: int,
+    t: int,
 ) -> bool:
     low = np.full(len(arrays), -1, dtype=np.int64)
     into = (arrays.stream[before] == s) & (arrays.stream[after] == t)
@@ -110,8 +119,11 @@ def _add_groups(
 ) -> None:
     lane_of: dict[str, NDArray[np.int64]] = {}
     for p, arrays in enumerate(system.programs):
-        stream_of = {arrays.ops[k].slot: s for k, s in zip(arrays.op, arrays.stream, strict=True)  # type: ignore[union-attr]
-                     if isinstance(arrays.ops[k], Collective)}
+        stream_of = {
+            arrays.ops[k].slot: s
+            for k, s in zip(arrays.op, arrays.stream, strict=True)
+            if isinstance(arrays.ops[k], Collective)
+        }
         for slot, stream in stream_of.items():
             lane_of.setdefault(slot, np.zeros(len(system.programs), dtype=np.int64))[p] = lanes[p][stream]
     kind_of_row, kinds = system.topology.resources.kind, system.topology.resources.kinds
@@ -123,6 +135,13 @@ def _add_groups(
         rate = (cost.load[wire] / ns[cost.group[wire]]).max(axis=1)
         np.add.at(bound, cost.row[wire], rate)
         own = np.max([what.memory_nbytes[None, :] / ns[:, s : s + 1] for s, what in enumerate(block.traffic)], axis=0)
-        lane = np.stack([lane_of[slot][system.program_of[block.members[:, i]]] if slot in lane_of
-                         else np.zeros(len(block.members), dtype=np.int64) for i, slot in enumerate(block.slots)], axis=1)
+        lane = np.stack(
+            [
+                lane_of[slot][system.program_of[block.members[:, i]]]
+                if slot in lane_of
+                else np.zeros(len(block.members), dtype=np.int64)
+                for i, slot in enumerate(block.slots)
+            ],
+            axis=1,
+        )
         np.maximum.at(memory, (block.members * width + lane).reshape(-1), own.reshape(-1))

@@ -60,7 +60,9 @@ def paths(op: Op) -> tuple[tuple[str, int], ...]:
             return ()
 
 
-def local_cost(op: Op, gpu: GPU, cpu: CPU, device: int, topology: Topology, cost: CostModel, slowdown: float) -> LocalCost:
+def local_cost(
+    op: Op, gpu: GPU, cpu: CPU, device: int, topology: Topology, cost: CostModel, slowdown: float
+) -> LocalCost:
     """Cost of ``op`` on ``device``.
 
     Parameters
@@ -77,12 +79,16 @@ def local_cost(op: Op, gpu: GPU, cpu: CPU, device: int, topology: Topology, cost
         case Compute():
             return _compute(op, gpu, cost, slowdown)
         case Delay():
-            return LocalCost(round(op.measured_ns * slowdown), 0, "measured", {"measured": op.measured_ns * slowdown / 1e9})
+            return LocalCost(
+                round(op.measured_ns * slowdown), 0, "measured", {"measured": op.measured_ns * slowdown / 1e9}
+            )
         case HostWork():
             seconds = op.flops / cpu.vector_flop_per_s
             memory = op.nbytes / (cpu.memory_bandwidth * cpu.memory_efficiency)
             bound = "dram" if memory > seconds else "cpu"
-            return LocalCost(_ns(max(seconds, memory) * slowdown), 0, bound, {"assumed": max(seconds, memory) * slowdown})
+            return LocalCost(
+                _ns(max(seconds, memory) * slowdown), 0, bound, {"assumed": max(seconds, memory) * slowdown}
+            )
         case Copy() | Storage():
             seconds, bound = _copy(paths(op), device, topology)
             return LocalCost(_ns(seconds), 0, bound, {"modelled": seconds})

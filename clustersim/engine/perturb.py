@@ -34,16 +34,23 @@ class Perturbation:
     def parse(cls, given: Mapping[str, Any]) -> Perturbation:
         """From a mapping as ``--set perturb.*`` gives it; all faults at once as :class:`BadInput`."""
         faults = [
-            Fault(key=f"perturb.{key}", value=given[key], rule="is no perturbation",
-                  nearest=nearest_name(key, cls.__dataclass_fields__))
-            for key in given if key not in cls.__dataclass_fields__
+            Fault(
+                key=f"perturb.{key}",
+                value=given[key],
+                rule="is no perturbation",
+                nearest=nearest_name(key, cls.__dataclass_fields__),
+            )
+            for key in given
+            if key not in cls.__dataclass_fields__
         ]
         ranks: dict[int, float] = {}
         links: dict[str, float] = {}
         for key, convert, into in (("slow_ranks", int, ranks), ("slow_links", str, links)):
             mapping = given.get(key, {})
             if not isinstance(mapping, Mapping):
-                faults.append(Fault(key=f"perturb.{key}", value=mapping, rule="must map names to factors", nearest="{37: 1.3}"))
+                faults.append(
+                    Fault(key=f"perturb.{key}", value=mapping, rule="must map names to factors", nearest="{37: 1.3}")
+                )
                 continue
             for name, factor in mapping.items():
                 try:
@@ -52,8 +59,14 @@ class Perturbation:
                         raise ValueError
                     into[name] = factor  # type: ignore[index]
                 except (TypeError, ValueError):
-                    faults.append(Fault(key=f"perturb.{key}.{name}", value=factor, rule="must be a positive, finite factor",
-                                        nearest=1.0))
+                    faults.append(
+                        Fault(
+                            key=f"perturb.{key}.{name}",
+                            value=factor,
+                            rule="must be a positive, finite factor",
+                            nearest=1.0,
+                        )
+                    )
         failed = given.get("failed_links", ())
         if isinstance(failed, str) or not all(isinstance(name, str) for name in failed):
             faults.append(Fault(key="perturb.failed_links", value=failed, rule="must be a list of link names"))
@@ -63,8 +76,11 @@ class Perturbation:
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for the run folder."""
-        return {"slow_ranks": {str(rank): factor for rank, factor in self.slow_ranks.items()},
-                "slow_links": dict(self.slow_links), "failed_links": list(self.failed_links)}
+        return {
+            "slow_ranks": {str(rank): factor for rank, factor in self.slow_ranks.items()},
+            "slow_links": dict(self.slow_links),
+            "failed_links": list(self.failed_links),
+        }
 
 
 def perturbed(topology: Topology, perturbation: Perturbation) -> Topology:
@@ -82,11 +98,19 @@ def perturbed(topology: Topology, perturbation: Perturbation) -> Topology:
                 topology.resources.find(name)
             except KeyError:
                 some = topology.resources.names(range(min(len(topology.resources), 20_000)))
-                faults.append(Fault(key=f"perturb.{key}", value=name, rule=f"must be a resource of {topology.name}",
-                                    nearest=nearest_name(name, some)))
+                faults.append(
+                    Fault(
+                        key=f"perturb.{key}",
+                        value=name,
+                        rule=f"must be a resource of {topology.name}",
+                        nearest=nearest_name(name, some),
+                    )
+                )
     if faults:
         raise BadInput(faults)
     try:
         return topology.with_capacity(perturbation.slow_links).without_links(perturbation.failed_links)
     except ValueError as error:
-        raise BadInput([Fault(key="perturb.failed_links", value=list(perturbation.failed_links), rule=str(error))]) from None
+        raise BadInput(
+            [Fault(key="perturb.failed_links", value=list(perturbation.failed_links), rule=str(error))]
+        ) from None

@@ -34,8 +34,17 @@ def record(engine: Engine, status: str = "ok", message: str = "") -> Record:
     ends = [np.array(lane.end, dtype=np.int64) for lane in engine.lanes]
     for end in ends:
         end[end > now] = -1  # still running when the run was stopped
-    ready, cause = zip(*[_ready(lane, end, engine.launched.get(lane.spec.job, -1))
-                         for lane, end in zip(engine.lanes, ends, strict=True)], strict=True) if engine.lanes else ((), ())
+    ready, cause = (
+        zip(
+            *[
+                _ready(lane, end, engine.launched.get(lane.spec.job, -1))
+                for lane, end in zip(engine.lanes, ends, strict=True)
+            ],
+            strict=True,
+        )
+        if engine.lanes
+        else ((), ())
+    )
     cause_lane = [np.where(c >= 0, k, -1).astype(np.int32) for k, c in enumerate(cause)]
     cause_op = [c.astype(np.int32) for c in cause]
     bound = [_own_bounds(lane, bounds) for lane in engine.lanes]
@@ -45,16 +54,30 @@ def record(engine: Engine, status: str = "ok", message: str = "") -> Record:
     _limits(engine, number, bound, bounds)
     lanes = tuple(
         LaneRecord(
-            job=lane.spec.job, rank=lane.spec.rank - int(scene.system.first_rank[lane.spec.job]),
-            multiplicity=lane.spec.multiplicity, arrays=lane.flat.arrays, steps=lane.flat.steps, start_ns=starts[k],
-            end_ns=ends[k], ready_ns=ready[k], cause_lane=cause_lane[k], cause_op=cause_op[k], bound=bound[k],
+            job=lane.spec.job,
+            rank=lane.spec.rank - int(scene.system.first_rank[lane.spec.job]),
+            multiplicity=lane.spec.multiplicity,
+            arrays=lane.flat.arrays,
+            steps=lane.flat.steps,
+            start_ns=starts[k],
+            end_ns=ends[k],
+            ready_ns=ready[k],
+            cause_lane=cause_lane[k],
+            cause_op=cause_op[k],
+            bound=bound[k],
             groups={slot: scene.rendezvous[r].name for slot, r in lane.spec.rendezvous.items()},
         )
         for k, lane in enumerate(engine.lanes)
     )
     return Record(
-        jobs=scene.system.jobs, lanes=lanes, lane_of=tuple(scene.lane_of), bounds=tuple(bounds),
-        coverage=_coverage(scene, engine.lanes), num_events=engine.num_events, status=status, message=message,
+        jobs=scene.system.jobs,
+        lanes=lanes,
+        lane_of=tuple(scene.lane_of),
+        bounds=tuple(bounds),
+        coverage=_coverage(scene, engine.lanes),
+        num_events=engine.num_events,
+        status=status,
+        message=message,
     )
 
 
@@ -78,8 +101,13 @@ def _ready(lane: Lane, end: NDArray[np.int64], launched: int) -> tuple[NDArray[n
 
 
 def _join(
-    meeting: Rendezvous, number: dict[Lane, int], ready: Sequence[NDArray[np.int64]], cause: Sequence[NDArray[np.int64]],
-    cause_lane: list[NDArray[np.int32]], cause_op: list[NDArray[np.int32]], starts: list[NDArray[np.int64]],
+    meeting: Rendezvous,
+    number: dict[Lane, int],
+    ready: Sequence[NDArray[np.int64]],
+    cause: Sequence[NDArray[np.int64]],
+    cause_lane: list[NDArray[np.int32]],
+    cause_op: list[NDArray[np.int32]],
+    starts: list[NDArray[np.int64]],
 ) -> None:
     """A collective starts with its last member, so what released that member is the cause for all."""
     rounds = min(len(ops) for _, ops in meeting.members)
@@ -87,7 +115,9 @@ def _join(
         return
     lanes = [number[lane] for lane, _ in meeting.members]
     ops = [np.array(ops[:rounds], dtype=np.int64) for _, ops in meeting.members]
-    arrival = np.stack([np.where(ready[k][i] < 0, np.iinfo(np.int64).max, ready[k][i]) for k, i in zip(lanes, ops, strict=True)])
+    arrival = np.stack(
+        [np.where(ready[k][i] < 0, np.iinfo(np.int64).max, ready[k][i]) for k, i in zip(lanes, ops, strict=True)]
+    )
     last = np.argmax(arrival, axis=0)
     column = np.arange(rounds)
     released_by = np.stack([cause[k][i] for k, i in zip(lanes, ops, strict=True)])[last, column]
@@ -100,7 +130,9 @@ def _join(
 
 def _own_bounds(lane: Lane, bounds: dict[str, int]) -> NDArray[np.int32]:
     code = [0 if s is None else bounds.setdefault(s.bound, len(bounds)) for s in lane.signatures]
-    return np.array(code, dtype=np.int32)[np.tile(lane.flat.arrays.op, lane.flat.steps)] if code else np.empty(0, np.int32)
+    return (
+        np.array(code, dtype=np.int32)[np.tile(lane.flat.arrays.op, lane.flat.steps)] if code else np.empty(0, np.int32)
+    )
 
 
 def _joint_bounds(

@@ -9,6 +9,7 @@ of k equal activities is exactly k activities.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from clustersim.engine.scene import ONE, WEIGHT_SHIFT, Demand
 
@@ -20,8 +21,7 @@ class Activity:
 
     Attributes
     ----------
-    owner : object
-        lane or rendezvous
+    owner : Lane or Rendezvous
     number : int
         which of its ops
     left : int
@@ -41,7 +41,7 @@ class Activity:
     __slots__ = ("cap", "demands", "due", "left", "limit", "num_flows", "number", "owner", "peak_load", "rate", "since")
 
     def __init__(
-        self, owner: object, number: int, cap: int, demands: tuple[Demand, ...], peak_load: int, num_flows: int, now: int
+        self, owner: Any, number: int, cap: int, demands: tuple[Demand, ...], peak_load: int, num_flows: int, now: int
     ) -> None:
         self.owner = owner
         self.number = number
@@ -131,7 +131,8 @@ class Sharing:
         return rates
 
     def _component(self, start: int, seen: set[int]) -> tuple[list[int], dict[Activity, None]]:
-        resources, activities = [start], {}
+        resources = [start]
+        activities: dict[Activity, None] = {}
         seen.add(start)
         for resource in resources:  # grows while it is walked
             for activity in self.users[resource]:
@@ -150,9 +151,9 @@ class Sharing:
         leaves at least level · (weight of the others) of the room.
         """
         room, total = self.capacity[resource], 0
-        entries = []
+        entries: list[tuple[int, int, Activity]] = []
         for a in activities:
-            for _, load, w in a.demands:
+            for _, _, w in a.demands:
                 total += w
             entries.append((-(-a.cap * a.peak_load // a.num_flows), len(entries), a))
         entries.sort(key=_first_two)
@@ -186,7 +187,9 @@ class Sharing:
             for r, _, w in a.demands:
                 weights[r] += w
         # level at which each activity reaches its own speed
-        tops = sorted(((-(-a.cap * a.peak_load // a.num_flows), k, a) for k, a in enumerate(activities)), key=_first_two)
+        tops = sorted(
+            ((-(-a.cap * a.peak_load // a.num_flows), k, a) for k, a in enumerate(activities)), key=_first_two
+        )
         frozen: set[Activity] = set()
         next_top = 0
         while len(frozen) < len(activities):

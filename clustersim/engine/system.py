@@ -19,9 +19,11 @@ from clustersim.engine.local import LocalCost, local_cost, path_loads, paths
 from clustersim.faults import BadInput, Fault
 from clustersim.hardware.kernel import CostModel
 from clustersim.topology.topology import Topology
+from clustersim.workload.check import check
 from clustersim.workload.job import Job
 from clustersim.workload.op import Collective, Op
 from clustersim.workload.program import Arrays
+from clustersim.workload.script import Script, Signature, scripts
 
 __all__ = ["GroupBlock", "PathEdges", "System", "build"]
 
@@ -70,7 +72,7 @@ class GroupBlock:
         slot of each position
     script : NDArray[int32]
         index into ``signatures`` of the group's collectives, in order
-    signatures : tuple[tuple[str, int, object], ...]
+    signatures : tuple[Signature, ...]
         (kind, nbytes, algorithm): one of each kind of collective the groups run
     traffic : tuple[Traffic, ...]
     cost : GroupCost
@@ -84,7 +86,7 @@ class GroupBlock:
     members: NDArray[np.int64]
     slots: tuple[str, ...]
     script: NDArray[np.int32]
-    signatures: tuple[tuple[str, int, object], ...]
+    signatures: tuple[Signature, ...]
     traffic: tuple[Traffic, ...]
     cost: GroupCost
 
@@ -137,7 +139,7 @@ class System:
 
     def num_sms(self, rank: int) -> int:
         """SMs of the rank's device."""
-        return self.topology.gpus[self.topology.gpu_of[self.device[rank]]].num_sms
+        return self.topology.gpus[int(self.topology.gpu_of[self.device[rank]])].num_sms
 
     def peak_load(self, program: int, op: int) -> int:
         """Bytes of a distinct op on its busiest path [B], at least 1."""
@@ -155,7 +157,9 @@ class System:
         return self.topology.resources.name(int(rows[busiest]))
 
 
-def build(topology: Topology, jobs: Sequence[Job], cost: CostModel, slow_ranks: Sequence[Mapping[int, float]]) -> System:
+def build(
+    topology: Topology, jobs: Sequence[Job], cost: CostModel, slow_ranks: Sequence[Mapping[int, float]]
+) -> System:
     """Lay ``jobs`` on ``topology``.
 
     Parameters
@@ -172,12 +176,18 @@ def build(topology: Topology, jobs: Sequence[Job], cost: CostModel, slow_ranks: 
     first_rank = np.concatenate([[0], np.cumsum([job.num_ranks for job in jobs])]).astype(np.int64)
     device = np.concatenate([_devices(job, topology) for job in jobs])
     slowdown = np.ones(len(device))
-    faults = []
+    faults = [fault for job in jobs for fault in check(job, short=False)]
     for j, (job, slow) in enumerate(zip(jobs, slow_ranks, strict=True)):
         for rank, factor in slow.items():
             if not 0 <= rank < job.num_ranks:
-                faults.append(Fault(key="perturb.slow_ranks", value=rank, rule=f"must be a rank of {job.name}, 0 to "
-                                    f"{job.num_ranks - 1}", nearest=min(max(rank, 0), job.num_ranks - 1)))
+                faults.append(
+                    Fault(
+                        key="perturb.slow_ranks",
+                        value=rank,
+                        rule=f"must be a rank of {job.name}, 0 to {job.num_ranks - 1}",
+                        nearest=min(max(rank, 0), job.num_ranks - 1),
+                    )
+                )
             elif not 0 < factor < float("inf"):
                 faults.append(Fault(key=f"perturb.slow_ranks.{rank}", value=factor, rule="must be positive and finite"))
             else:
@@ -200,24 +210,42 @@ def build(topology: Topology, jobs: Sequence[Job], cost: CostModel, slow_ranks: 
         raise BadInput(faults)
     local = _local_costs(topology, programs, program_of, kind_of, device, slowdown, cost)
     system = System(
-        topology=topology, jobs=tuple(jobs), first_rank=first_rank, device=device, program_of=program_of,
-        programs=tuple(programs), kind_of=kind_of, slowdown=slowdown, local=local,
-        path_edges=_path_edges(topology, programs, program_of, device), blocks=[], num_groups=0,
+        topology=topology,
+        jobs=tuple(jobs),
+        first_rank=first_rank,
+        device=device,
+        program_of=program_of,
+        programs=tuple(programs),
+        kind_of=kind_of,
+        slowdown=slowdown,
+        local=local,
+        path_edges=_path_edges(topology, programs, program_of, device),
+        blocks=[],
+        num_groups=0,
         stores=_stores(topology, jobs, first_rank, device),
     )
     for j, job in enumerate(jobs):
-        faults += _add_groups(system, j, job)
-    if faults:
-        raise BadInput(faults)
+        _add_groups(system, j, job)
     return system
 
 
 def _devices(job: Job, topology: Topology) -> NDArray[np.int64]:
-    devices = np.arange(job.num_ranks, dtype=np.int64) if job.devices is None else np.asarray(job.devices, dtype=np.int64)
-    if len(devices) != job.num_ranks or (len(devices) and not 0 <= devices.min() <= devices.max() < topology.num_devices):
-        raise BadInput([Fault(key=f"{job.name}.num_ranks", value=job.num_ranks,
-                              rule=f"must be at most the {topology.num_devices} devices of {topology.name}",
-                              nearest=topology.num_devices)])
+    devices = (
+        np.arange(job.num_ranks, dtype=np.int64) if job.devices is None else np.asarray(job.devices, dtype=np.int64)
+    )
+    if len(devices) != job.num_ranks or (
+        len(devices) and not 0 <= devices.min() <= devices.max() < topology.num_devices
+    ):
+        raise BadInput(
+            [
+                Fault(
+                    key=f"{job.name}.num_ranks",
+                    value=job.num_ranks,
+                    rule=f"must be at most the {topology.num_devices} devices of {topology.name}",
+                    nearest=topology.num_devices,
+                )
+            ]
+        )
     return devices
 
 
@@ -239,8 +267,13 @@ def _kinds(
 
 
 def _local_costs(
-    topology: Topology, programs: Sequence[Arrays], program_of: NDArray[np.int64], kind_of: NDArray[np.int64],
-    device: NDArray[np.int64], slowdown: NDArray[np.float64], cost: CostModel,
+    topology: Topology,
+    programs: Sequence[Arrays],
+    program_of: NDArray[np.int64],
+    kind_of: NDArray[np.int64],
+    device: NDArray[np.int64],
+    slowdown: NDArray[np.float64],
+    cost: CostModel,
 ) -> dict[tuple[int, int], tuple[LocalCost | None, ...]]:
     num_kinds = int(kind_of.max()) + 1 if len(kind_of) else 0
     pairs, examples = np.unique(program_of * max(num_kinds, 1) + kind_of, return_index=True)
@@ -265,7 +298,8 @@ def _local_costs(
 def _path_edges(
     topology: Topology, programs: Sequence[Arrays], program_of: NDArray[np.int64], device: NDArray[np.int64]
 ) -> list[PathEdges]:
-    edges, labels = [], {}
+    edges = []
+    labels: dict[tuple[str, int], int] = {}
     for p, arrays in enumerate(programs):
         ranks = np.flatnonzero(program_of == p)
         for name in sorted({name for op in arrays.ops for name, _ in paths(op)}):
@@ -278,7 +312,9 @@ def _path_edges(
                 if here.any():
                     label = labels.setdefault((name, hop), len(labels))
                     loads = path_loads(arrays.ops, name, float(per_byte))
-                    edges.append(PathEdges(program=p, path=name, label=label, ranks=ranks[here], rows=rows[here], loads=loads))
+                    edges.append(
+                        PathEdges(program=p, path=name, label=label, ranks=ranks[here], rows=rows[here], loads=loads)
+                    )
     return edges
 
 
@@ -289,7 +325,11 @@ def _stores(
     for j, job in enumerate(jobs):
         mine = device[first_rank[j] : first_rank[j + 1]]
         for name, pool in job.pools.items():
-            by_scope = {"rank": np.arange(len(mine)), "node": topology.node_of[mine], "job": np.zeros(len(mine), np.int64)}
+            by_scope = {
+                "rank": np.arange(len(mine)),
+                "node": topology.node_of[mine],
+                "job": np.zeros(len(mine), np.int64),
+            }
             of = np.unique(by_scope[pool.scope], return_inverse=True)[1].reshape(-1).astype(np.int64)
             stores[j, name] = of, _place_within(of)
     return stores
@@ -305,88 +345,26 @@ def _place_within(store: NDArray[np.int64]) -> NDArray[np.int64]:
     return place
 
 
-def _canonical(op: Collective) -> tuple[str, int, object]:
-    kind = "send_recv" if op.kind in ("send", "recv") else op.kind
-    return kind, op.nbytes, op.algorithm
-
-
-def _scripts(arrays: Arrays) -> dict[str, tuple[tuple[tuple[str, int, object], ...], str]]:
-    """Slot -> (collectives on it in order, axis)."""
-    scripts = {}
-    for slot, numbers in arrays.slots().items():
-        ops = [arrays.ops[k] for k in arrays.op[numbers]]
-        collectives = [op for op in ops if isinstance(op, Collective)]
-        scripts[slot] = (tuple(_canonical(op) for op in collectives), collectives[0].axis)
-    return scripts
-
-
-def _add_groups(system: System, j: int, job: Job) -> list[Fault]:
-    """Append the blocks of one job's groups to the system; return what is wrong with them."""
-    faults: list[Fault] = []
+def _add_groups(system: System, j: int, job: Job) -> None:
+    """Append the blocks of one job's groups to the system."""
     base = int(system.first_rank[j])
-    scripts = {p: _scripts(system.programs[p]) for p in sorted(set(system.program_of[base : system.first_rank[j + 1]].tolist()))}
-    bound: dict[str, NDArray[np.bool_]] = {}
-    for family in job.families:
+    for family, of in zip(job.families, scripts(job), strict=True):
         members = family.members + base
-        num_members = members.shape[1]
-        slots = tuple(family.slot(i) for i in range(num_members))
-        numbering: dict[tuple[tuple[str, int, object], ...], int] = {(): 0}
-        codes = np.empty(members.shape, dtype=np.int64)
-        axis = family.name
-        for position, slot in enumerate(slots):
-            code_of = np.zeros(len(system.programs), dtype=np.int64)
-            for p, by_slot in scripts.items():
-                script, its_axis = by_slot.get(slot, ((), family.name))
-                axis = its_axis if script else axis
-                code_of[p] = numbering.setdefault(script, len(numbering))
-            codes[:, position] = code_of[system.program_of[members[:, position]]]
-            taken = bound.setdefault(slot, np.zeros(job.num_ranks, dtype=bool))
-            mine = family.members[:, position]
-            if taken[mine].any() or len(np.unique(mine)) < len(mine):
-                faults.append(Fault(key=f"{job.name}.families.{family.name}", value=slot,
-                                    rule="must belong to one group of each rank"))
-            taken[mine] = True
-        script_of = list(numbering)
-        for row in np.flatnonzero((codes != codes[:, :1]).any(axis=1))[:3]:
-            fault = _disagreement(family.name, int(row), family.members[row], slots, [script_of[c] for c in codes[row]])
-            if fault:
-                faults.append(fault)
-        # a member that stops short of the others is a run-time deadlock, named there; the longest script is the group's
-        length = np.array([len(s) for s in script_of])
-        chosen = codes[np.arange(len(codes)), np.argmax(length[codes], axis=1)]
-        pattern = _seating(system.topology.node_of[system.device[members]])
-        patterns, seat = np.unique(pattern, axis=0, return_inverse=True)
+        slots = tuple(family.slot(i) for i in range(members.shape[1]))
+        # a member that stops short of the others is a deadlock of the run, which names it: the longest script counts
+        length = np.array([len(script) for script in of.scripts])
+        chosen = of.code[np.arange(len(of.code)), np.argmax(length[of.code], axis=1)]
+        patterns, seat = np.unique(
+            _seating(system.topology.node_of[system.device[members]]), axis=0, return_inverse=True
+        )
         seat = seat.reshape(-1)
         for code in np.unique(chosen):
-            if not script_of[code]:
-                continue
-            for s in np.unique(seat[chosen == code]):
+            for s in np.unique(seat[chosen == code]) if of.scripts[code] else ():
                 rows = np.flatnonzero((chosen == code) & (seat == s))
-                block = _block(system, j, f"{axis}/{family.name}", rows, members[rows], slots, script_of[code], patterns[s])
+                name = f"{of.axis}/{family.name}"
+                block = _block(system, j, name, rows, members[rows], slots, of.scripts[code], patterns[s])
                 system.blocks.append(block)
                 system.num_groups += len(rows)
-    for p, by_slot in scripts.items():
-        ranks = np.flatnonzero(system.program_of[base : system.first_rank[j + 1]] == p)
-        for slot in by_slot:
-            missing = ranks if slot not in bound else ranks[~bound[slot][ranks]]
-            if len(missing):
-                faults.append(Fault(key=f"{job.name}.families", value=slot, nearest=next(iter(bound), None),
-                                    rule=f"must be a group of rank {int(missing[0])}, whose program uses it"))
-    return faults
-
-
-def _disagreement(
-    name: str, number: int, ranks: NDArray[np.int64], slots: Sequence[str],
-    scripts: Sequence[tuple[tuple[str, int, object], ...]],
-) -> Fault | None:
-    """The first collective on which members differ in kind or bytes; None when some only stop short of others."""
-    longest = max(scripts, key=len)
-    for rank, slot, script in zip(ranks, slots, scripts, strict=True):
-        for k, (mine, other) in enumerate(zip(script, longest, strict=False)):
-            if mine != other:
-                return Fault(key=f"group {name}/{number}", value=f"rank {int(rank)} {slot}[{k}]: {mine[0]} of {mine[1]} bytes",
-                             rule="must be the collective that the other members run", nearest=f"{other[0]} of {other[1]} bytes")
-    return None
 
 
 def _seating(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -403,18 +381,31 @@ def _seating(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _block(
-    system: System, j: int, name: str, rows: NDArray[np.int64], members: NDArray[np.int64], slots: tuple[str, ...],
-    script: tuple[tuple[str, int, object], ...], seating: NDArray[np.int64],
+    system: System,
+    j: int,
+    name: str,
+    rows: NDArray[np.int64],
+    members: NDArray[np.int64],
+    slots: tuple[str, ...],
+    script: Script,
+    seating: NDArray[np.int64],
 ) -> GroupBlock:
     signatures = tuple(dict.fromkeys(script))
     shape = GroupShape(node=seating)
     traffic = []
     for kind, nbytes, algorithm in signatures:
-        chosen, _ = resolve(algorithm, kind, nbytes, shape)  # type: ignore[arg-type]
+        chosen, _ = resolve(algorithm, kind, nbytes, shape)
         traffic.append(chosen(kind, nbytes, shape))
     index = {signature: k for k, signature in enumerate(signatures)}
     return GroupBlock(
-        name=name, job=j, number=rows, first=system.num_groups, members=members, slots=slots,
-        script=np.array([index[s] for s in script], dtype=np.int32), signatures=signatures, traffic=tuple(traffic),
+        name=name,
+        job=j,
+        number=rows,
+        first=system.num_groups,
+        members=members,
+        slots=slots,
+        script=np.array([index[s] for s in script], dtype=np.int32),
+        signatures=signatures,
+        traffic=tuple(traffic),
         cost=group_cost(system.topology, system.device[members], tuple(traffic)),
     )

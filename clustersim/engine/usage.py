@@ -28,7 +28,8 @@ def usage(engine: Engine) -> list[Rates]:
     system, resources = scene.system, scene.system.topology.resources
     lane_of = np.concatenate([np.asarray(of) for of in scene.lane_of])
     num_lanes = len(scene.lanes)
-    rows, users, loads, tables = [], [], [], []
+    rows, users, loads = [], [], []
+    tables: list[NDArray[np.int64]] = []
     for edges in system.path_edges:
         rows.append(edges.rows)
         users.append(lane_of[edges.ranks])
@@ -49,7 +50,7 @@ def usage(engine: Engine) -> list[Rates]:
     first = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
     last = np.append(first[1:], len(row))
     kinds: dict[bytes, list[int]] = {}
-    for k, (a, b) in enumerate(zip(first, last, strict=True)):
+    for k, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
         r = int(row[a])
         key = b"%d %d " % (resources.kind[r], resources.capacity[r]) + user[a:b].tobytes() + table[a:b].tobytes()
         kinds.setdefault(key, []).append(k)
@@ -68,8 +69,17 @@ def usage(engine: Engine) -> list[Rates]:
         begin, end, rate = (np.concatenate(column) for column in zip(*parts, strict=True))
         if len(begin):
             r = int(row[a])
-            result.append(_steps(resources.name(r), resources.kinds[resources.kind[r]], len(alike),
-                                 float(resources.capacity[r]), begin, end, rate))
+            result.append(
+                _steps(
+                    resources.name(r),
+                    resources.kinds[resources.kind[r]],
+                    len(alike),
+                    float(resources.capacity[r]),
+                    begin,
+                    end,
+                    rate,
+                )
+            )
     return result
 
 
@@ -110,15 +120,29 @@ def _stretches(log: list[tuple[int, int, int]], end: int) -> Segments:
 
 
 def _steps(
-    name: str, kind: str, multiplicity: int, capacity: float, begin: NDArray[np.float64], end: NDArray[np.float64],
+    name: str,
+    kind: str,
+    multiplicity: int,
+    capacity: float,
+    begin: NDArray[np.float64],
+    end: NDArray[np.float64],
     rate: NDArray[np.float64],
 ) -> Rates:
     when = np.concatenate([begin, end])
     time_ns, at = np.unique(when, return_inverse=True)
     size = len(time_ns)
-    used = np.cumsum(np.bincount(at.reshape(-1), weights=np.concatenate([rate, -rate]), minlength=size))
+    used: NDArray[np.float64] = np.cumsum(
+        np.bincount(at.reshape(-1), weights=np.concatenate([rate, -rate]), minlength=size)
+    )
     users = np.cumsum(np.bincount(at.reshape(-1), weights=np.repeat([1.0, -1.0], len(begin)), minlength=size))
     users = np.rint(users).astype(np.int64)
     used[users == 0] = 0.0  # rounding of the running sum
-    return Rates(name=name, kind=kind, multiplicity=multiplicity, capacity=capacity, time_ns=time_ns.astype(np.int64),
-                 used=used, users=users)
+    return Rates(
+        name=name,
+        kind=kind,
+        multiplicity=multiplicity,
+        capacity=capacity,
+        time_ns=time_ns.astype(np.int64),
+        used=used,
+        users=users,
+    )

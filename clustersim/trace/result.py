@@ -71,10 +71,17 @@ class Result:
         frames = []
         for job, lane_of in enumerate(self.record.lane_of):
             lanes = [self.record.lanes[k] for k in lane_of.tolist()]
-            frames.append(pd.DataFrame({
-                "job": job, "rank": range(len(lane_of)), "lane": lane_of,
-                "representative": [lane.rank for lane in lanes], "multiplicity": [lane.multiplicity for lane in lanes],
-            }))
+            frames.append(
+                pd.DataFrame(
+                    {
+                        "job": job,
+                        "rank": range(len(lane_of)),
+                        "lane": lane_of,
+                        "representative": [lane.rank for lane in lanes],
+                        "multiplicity": [lane.multiplicity for lane in lanes],
+                    }
+                )
+            )
         return pd.concat(frames, ignore_index=True)
 
     def write(self, folder: str | Path) -> Path:

@@ -1,0 +1,162 @@
+"""Is a job sound? Everything that can be known before the run is said before the run, with names."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.faults import Fault, nearest_name
+from clustersim.workload.job import Job
+from clustersim.workload.op import Collective
+from clustersim.workload.program import Program
+from clustersim.workload.script import Script, scripts
+
+__all__ = ["check", "check_program"]
+
+
+def check(job: Job, *, short: bool = True) -> list[Fault]:
+    """All faults of a job; empty when it is sound.
+
+    Looks for programs with cycles, collectives on a slot that a rank has no group for, slots on several streams, ranks
+    that are in two groups by one slot, members that disagree on the kind or bytes of a collective, and members that
+    stop short of the others: a send without its receive. Orders that deadlock only across ranks show in the run.
+
+    Parameters
+    ----------
+    short : bool
+        whether a member that stops short of the others is a fault here; otherwise the run ends with it as a deadlock
+    """
+    faults = [fault for program in job.programs for fault in check_program(program)]
+    faults += _membership(job)
+    if not faults:
+        for family, of in zip(job.families, scripts(job), strict=True):
+            for row in np.flatnonzero((of.code != of.code[:, :1]).any(axis=1))[:3]:
+                slots = [family.slot(k) for k in range(family.members.shape[1])]
+                mine = [of.scripts[c] for c in of.code[row]]
+                if short or not _only_short(mine):
+                    faults.append(_disagreement(f"{of.axis}/{family.name}/{row}", family.members[row], slots, mine))
+    return faults
+
+
+def check_program(program: Program) -> list[Fault]:
+    """Faults that one program has on its own."""
+    arrays = program.arrays()
+    faults = []
+    for slot, numbers in arrays.slots().items():
+        streams = np.unique(arrays.stream[numbers])
+        if len(streams) > 1:
+            names = ", ".join(arrays.streams[s] for s in streams)
+            faults.append(
+                Fault(
+                    key=f"{program.name}.{slot}",
+                    value=names,
+                    nearest=arrays.streams[streams[0]],
+                    rule="must be one stream: collectives of a group have one order",
+                )
+            )
+    faults += [
+        Fault(key=f"{program.name}.{op.name}.nbytes", value=op.nbytes, rule="must not be negative", nearest=0)
+        for op in arrays.ops
+        if isinstance(op, Collective) and op.nbytes < 0
+    ]
+    cycle = _cycle(arrays.edges, len(arrays))
+    if cycle:
+        path = " -> ".join(f"{k} {arrays.ops[arrays.op[k]].name}" for k in cycle)
+        faults.append(Fault(key=program.name, value=path, rule="must not be a cycle: these ops wait for each other"))
+    return faults
+
+
+def _cycle(edges: NDArray[np.int32], n: int) -> list[int]:
+    """Ops of one cycle, in order of waiting; empty when there is none."""
+    if not len(edges) or (edges[:, 0] < edges[:, 1]).all():
+        return []
+    before: list[list[int]] = [[] for _ in range(n)]
+    after: list[list[int]] = [[] for _ in range(n)]
+    for a, b in edges.tolist():
+        before[b].append(a)
+        after[a].append(b)
+    waits = [len(x) for x in before]
+    free = [k for k in range(n) if not waits[k]]
+    for k in free:  # grows while it is walked
+        for b in after[k]:
+            waits[b] -= 1
+            if not waits[b]:
+                free.append(b)
+    at = next((k for k in range(n) if waits[k]), None)
+    seen: list[int] = []
+    while at is not None and at not in seen:
+        seen.append(at)
+        at = next(a for a in before[at] if waits[a])
+    return [] if at is None else seen[seen.index(at) :]
+
+
+def _membership(job: Job) -> list[Fault]:
+    """Slots and ranks: every slot that a program uses is bound, and bound once."""
+    faults = []
+    bound: dict[str, NDArray[np.int64]] = {}
+    for family in job.families:
+        if family.members.size and not 0 <= family.members.min() <= family.members.max() < job.num_ranks:
+            faults.append(
+                Fault(
+                    key=f"{job.name}.families.{family.name}",
+                    value=int(family.members.max()),
+                    rule=f"must be ranks from 0 to {job.num_ranks - 1}",
+                    nearest=job.num_ranks - 1,
+                )
+            )
+            continue
+        for position in range(family.members.shape[1]):
+            count = bound.setdefault(family.slot(position), np.zeros(job.num_ranks, dtype=np.int64))
+            np.add.at(count, family.members[:, position], 1)
+    for slot, count in bound.items():
+        if (count > 1).any():
+            faults.append(
+                Fault(
+                    key=f"{job.name}.families",
+                    value=slot,
+                    rule=f"must name one group of rank {int(np.argmax(count > 1))}, not {int(count.max())}",
+                )
+            )
+    for p, program in enumerate(job.programs):
+        ranks = np.flatnonzero(job.program_of == p)
+        for slot in program.arrays().slots():
+            missing = ranks if slot not in bound else ranks[bound[slot][ranks] == 0]
+            if len(missing):
+                faults.append(
+                    Fault(
+                        key=f"{program.name}.{slot}",
+                        value=slot,
+                        nearest=nearest_name(slot, bound),
+                        rule=f"must be a group of rank {int(missing[0])}, whose program uses it",
+                    )
+                )
+    return faults
+
+
+def _only_short(of: list[Script]) -> bool:
+    """Whether members agree on every collective that they have in common."""
+    longest = max(of, key=len)
+    return all(script == longest[: len(script)] for script in of)
+
+
+def _disagreement(group: str, ranks: NDArray[np.int64], slots: list[str], of: list[Script]) -> Fault:
+    """The first collective on which members differ."""
+    longest = max(of, key=len)
+    for rank, slot, script in zip(ranks.tolist(), slots, of, strict=True):
+        for k, (mine, other) in enumerate(zip(script, longest, strict=False)):
+            if mine != other:
+                return Fault(
+                    key=f"group {group}",
+                    value=f"rank {rank} {slot}[{k}]: {mine[0]} of {mine[1]} bytes",
+                    rule="must be the collective that the other members run",
+                    nearest=f"{other[0]} of {other[1]} bytes",
+                )
+        if len(script) < len(longest):
+            kind, nbytes, _ = longest[len(script)]
+            return Fault(
+                key=f"group {group}",
+                value=f"rank {rank} {slot}: {len(script)} collectives",
+                rule=f"must be {len(longest)}: others wait there for a {kind} of {nbytes} bytes",
+                nearest=len(longest),
+            )
+    raise AssertionError("members that agree were said to differ")
