@@ -73,7 +73,7 @@ class Lane:
         self.taken = 0
 
     def stretched(self, signature: Signature) -> int:
-        """Duration of an op beside the collectives that hold SMs at present [ns]: its SM-bound part grows by n / (n - k)."""
+        """Duration of an op while collectives hold k of n SMs [ns]: its SM-bound part grows by n / (n - k)."""
         if not self.taken or not signature.sm_ns:
             return signature.ns
         free = max(1, self.num_sms - self.taken)

@@ -54,7 +54,7 @@ class Perturbation:
                 continue
             for name, factor in mapping.items():
                 try:
-                    name, factor = convert(name), float(factor)  # noqa: PLW2901 - TOML and JSON keys are text
+                    name, factor = convert(name), float(factor)  # TOML and JSON keys are text
                     if not 0 < factor < float("inf"):
                         raise ValueError
                     into[name] = factor  # type: ignore[index]

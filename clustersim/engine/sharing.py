@@ -102,7 +102,7 @@ class Sharing:
                 self.changed.add(resource)
 
     def recap(self, activity: Activity, cap: int) -> bool:
-        """Change an activity's own speed; True when its rate is decided at once, False when :meth:`settle` decides it."""
+        """Change an activity's own speed; True when that is its rate, False when :meth:`settle` decides it."""
         activity.cap = cap
         if not activity.demands:
             return True
