@@ -20,7 +20,7 @@ from clustersim.engine.flat import Flat, flatten
 from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, Lane, Rendezvous
 from clustersim.engine.limits import LimitReached, Limits
 from clustersim.engine.scene import LaneSpec, Scene
-from clustersim.engine.sharing import Activity, Sharing, speed
+from clustersim.engine.sharing import Activity, Sharing
 from clustersim.engine.stores import Stores
 
 __all__ = ["Engine"]
@@ -87,12 +87,10 @@ class Engine:
         self._timed: dict[int, list[tuple[Lane, int]]] = {}
         self._active: dict[int, list[Activity]] = {}
         self._special: list[tuple[Lane, int]] = []
-        self._fresh: list[Activity] = []
         self._recapped: dict[Lane, None] = {}
         self._callbacks: list[Any] = [self._instant]
         self._check_at = min(256, self._limits.num_events)
         self._wall_end = time.monotonic() + self._limits.wall_s
-        self._meetings: dict[Activity, None] = {}
 
     # --- verbs -------------------------------------------------------------------------------------------------
 
@@ -105,10 +103,14 @@ class Engine:
         now = int(self.env.now)
         gone = {lane for lane in self.lanes if lane.spec.job == job}
         self.cancelled |= gone
-        stopped = [a for a in self._meetings if any(lane in gone for lane, _ in a.owner.members)]
-        for activity in [a for lane in gone for a in lane.running.values()] + stopped:
+        stopped = {
+            activity
+            for then, bucket in self._active.items()
+            for activity in bucket
+            if activity.due == then and activity.owner.spec.job == job
+        }
+        for activity in stopped:
             activity.due = -1
-            self._meetings.pop(activity, None)
             if activity.demands:
                 self.sharing.remove(activity)
         for lane in gone:
@@ -221,7 +223,7 @@ class Engine:
                     self._begin(lane, j, lane.code[lane.op[j]], now)
             else:
                 break
-        if self._fresh or self._recapped or self.sharing.changed:
+        if self._recapped or self.sharing.changed:
             self._settle(now)
         if self.num_events >= self._check_at:
             self._check_at = min(self.num_events + 256, self._limits.num_events)
@@ -240,8 +242,6 @@ class Engine:
             self.env.schedule(_Instant(self._callbacks), delay=then - self.env.now)
 
     def _release(self, lane: Lane, i: int) -> None:
-        if lane in self.cancelled:
-            return
         if lane.gives is not None and i in lane.gives:
             self.stores.give(lane, i)
         waits = lane.waits
@@ -263,20 +263,13 @@ class Engine:
                     self.env.schedule(_Instant(self._callbacks), NORMAL, kind)
         elif kind == ELASTIC:
             signature = lane.signatures[lane.op[j]]
-            assert signature is not None
-            activity = Activity(
-                lane,
-                j,
-                speed(lane.stretched(signature)),
-                signature.demands,
-                signature.peak_load,
-                signature.num_flows,
-                now,
-            )
+            took, cap = signature.timings.get(lane.taken) or signature.beside(lane.taken, lane.num_sms)  # type: ignore[union-attr]
+            activity = Activity(lane, j, signature, cap, now)  # type: ignore[arg-type]
             lane.start[j] = now
             lane.running[j] = activity
-            self.sharing.add(activity)
-            self._fresh.append(activity)
+            if activity.demands:
+                self.sharing.add(activity)
+            self._push(activity, now + took)
         elif kind == COLLECTIVE:
             meeting, k = lane.rendezvous[lane.flat.slot[j]], lane.flat.sequence[j]
             meeting.pending[k] -= 1
@@ -287,27 +280,18 @@ class Engine:
 
     def _meet(self, meeting: Rendezvous, k: int, now: int) -> None:
         """The last member has arrived: the collective starts for all."""
-        signature = meeting.spec.signatures[meeting.script[k]]
+        signature = meeting.signatures[meeting.script[k]]
         for lane, ops in meeting.members:
             lane.start[ops[k]] = now
             if signature.num_sms:
                 lane.taken += signature.num_sms
-                self._recapped[lane] = None
-        activity = Activity(
-            meeting,
-            k,
-            speed(signature.ns) if signature.ns else 0,
-            signature.demands,
-            signature.peak_load,
-            signature.num_flows,
-            now,
-        )
-        self._meetings[activity] = None
-        if not signature.ns:
-            self._push(activity, now)
-            return
-        self.sharing.add(activity)
-        self._fresh.append(activity)
+                if lane.running:
+                    self._recapped[lane] = None
+        took, cap = signature.timings.get(0) or signature.beside(0, 1)
+        activity = Activity(meeting, k, signature, cap, now)
+        if took and activity.demands:
+            self.sharing.add(activity)
+        self._push(activity, now + took)
 
     def _finish(self, activity: Activity, now: int) -> None:
         owner, k = activity.owner, activity.number
@@ -318,45 +302,39 @@ class Engine:
             del owner.running[k]
             self._release(owner, k)
             return
-        del self._meetings[activity]
-        meeting: Rendezvous = owner
-        num_sms = meeting.spec.signatures[meeting.script[k]].num_sms
-        for lane, ops in meeting.members:
+        num_sms = activity.signature.num_sms
+        for lane, ops in owner.members:
             lane.end[ops[k]] = now
             if num_sms:
                 lane.taken -= num_sms
-                self._recapped[lane] = None
+                if lane.running:
+                    self._recapped[lane] = None
             self._release(lane, ops[k])
 
     def _settle(self, now: int) -> None:
-        """Decide the rates of the instant and when each op in progress will end."""
+        """Decide the rates that changed at this instant, and so when those ops will end."""
         rates: dict[Activity, int] = {}
-        if self._recapped:
-            for lane in self._recapped:
-                for j, activity in lane.running.items():
-                    signature = lane.signatures[lane.op[j]]
-                    assert signature is not None
-                    cap = speed(lane.stretched(signature))
-                    if cap != activity.cap and self.sharing.recap(activity, cap):
-                        rates[activity] = cap
-            self._recapped.clear()
+        for lane in self._recapped:
+            for activity in lane.running.values():
+                _, cap = activity.signature.beside(lane.taken, lane.num_sms)
+                if cap != activity.cap and self.sharing.recap(activity, cap):
+                    rates[activity] = cap
+        self._recapped.clear()
         if self.sharing.changed:
             rates.update(self.sharing.settle())
         for activity, rate in rates.items():
-            log = self.history.get((activity.owner, activity.number))
+            key = activity.owner, activity.number
+            log = self.history.get(key)
             if log is None:
-                log = self.history[activity.owner, activity.number] = [(activity.since, activity.rate, -1)]
+                log = self.history[key] = [(activity.since, activity.rate, -1)]
             if log[-1][0] == now:
                 log[-1] = (now, rate, activity.limit)
             else:
                 log.append((now, rate, activity.limit))
-            activity.left -= activity.rate * (now - activity.since)
-            activity.rate, activity.since = rate, now
+                activity.left -= activity.rate * (now - activity.since)
+                activity.since = now
+            activity.rate = rate
             self._push(activity, now - (-activity.left // rate))
-        for activity in self._fresh:
-            if activity not in rates and activity.due < 0:
-                self._push(activity, now - (-activity.left // activity.rate))
-        self._fresh.clear()
 
 
 def _lanes(scene: Scene, steps: Sequence[int]) -> list[Lane]:

@@ -223,6 +223,7 @@ def _rendezvous(
             rendezvous.append(
                 RendezvousSpec(
                     name=f"{block.name}/{int(block.number[g])}",
+                    job=block.job,
                     block=b,
                     group=g,
                     signatures=signatures,

@@ -85,6 +85,7 @@ def full_scene(system: System, live: NDArray[np.bool_]) -> Scene:
             rendezvous.append(
                 RendezvousSpec(
                     name=f"{block.name}/{int(block.number[g])}",
+                    job=block.job,
                     block=b,
                     group=g,
                     signatures=kinds,

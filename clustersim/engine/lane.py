@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from clustersim.engine.flat import Flat
-from clustersim.engine.scene import LaneSpec, RendezvousSpec, Signature
+from clustersim.engine.scene import LaneSpec, RendezvousSpec
 from clustersim.engine.sharing import Activity
 
 __all__ = ["COLLECTIVE", "ELASTIC", "POOLED", "Lane", "Rendezvous"]
@@ -72,13 +72,6 @@ class Lane:
         self.num_sms = spec.num_sms
         self.taken = 0
 
-    def stretched(self, signature: Signature) -> int:
-        """Duration of an op while collectives hold k of n SMs [ns]: its SM-bound part grows by n / (n - k)."""
-        if not self.taken or not signature.sm_ns:
-            return signature.ns
-        free = max(1, self.num_sms - self.taken)
-        return signature.ns - signature.sm_ns - (-signature.sm_ns * self.num_sms // free)
-
 
 class Rendezvous:
     """A simulated group.
@@ -93,10 +86,11 @@ class Rendezvous:
         each arriving lane with its ops, by collective
     """
 
-    __slots__ = ("members", "pending", "script", "spec")
+    __slots__ = ("members", "pending", "script", "signatures", "spec")
 
     def __init__(self, spec: RendezvousSpec, script: list[int], members: list[tuple[Lane, list[int]]]) -> None:
         self.spec = spec
+        self.signatures = spec.signatures
         self.script = script
         self.pending = array("i", [len(members)]) * len(script)
         self.members = members

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clustersim.engine.system import System
 
-__all__ = ["ONE", "Demand", "LaneSpec", "RendezvousSpec", "Scene", "Signature", "weight"]
+__all__ = ["ONE", "Demand", "LaneSpec", "RendezvousSpec", "Scene", "Signature", "speed", "weight"]
 
 ONE = 1 << 96
 """All the work of an op. Work left and rates are whole multiples of 1/ONE, so that sums do not depend on their order;
@@ -24,6 +24,11 @@ WEIGHT_SHIFT = 32
 
 Demand = tuple[int, int, int]
 """(resource of the scene, load, weight): what all ops that the activity stands for put on one such resource."""
+
+
+def speed(ns: int) -> int:
+    """Rate at which all the work takes ``ns`` nanoseconds: ONE / ns, rounded up so that it ends on the nanosecond."""
+    return -(-ONE // ns)
 
 
 def weight(load: int, num_flows: int, peak_load: int) -> int:
@@ -63,6 +68,19 @@ class Signature:
     num_flows: int = 1
     num_sms: int = 0
     bound: str = ""
+    timings: dict[int, tuple[int, int]] = field(default_factory=dict, repr=False)
+
+    def beside(self, taken: int, num_sms: int) -> tuple[int, int]:
+        """(duration [ns], speed) alone on its resources while collectives hold ``taken`` of the device's SMs.
+
+        The SM-bound part grows by num_sms / (num_sms - taken).
+        """
+        timing = self.timings.get(taken)
+        if timing is None:
+            grown = -(-self.sm_ns * num_sms // max(1, num_sms - taken)) if taken else self.sm_ns
+            ns = self.ns - self.sm_ns + grown
+            timing = self.timings[taken] = ns, speed(ns) if ns else 0
+        return timing
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -105,6 +123,7 @@ class RendezvousSpec:
     ----------
     name : str
         axis/family/number
+    job : int
     block : int
     group : int
         position in the block
@@ -114,6 +133,7 @@ class RendezvousSpec:
     """
 
     name: str
+    job: int
     block: int
     group: int
     signatures: list[Signature]

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from clustersim.engine.scene import ONE, WEIGHT_SHIFT, Demand
+from clustersim.engine.scene import ONE, WEIGHT_SHIFT, Signature
 
-__all__ = ["Activity", "Sharing", "speed"]
+__all__ = ["Activity", "Sharing"]
 
 
 class Activity:
@@ -38,27 +38,19 @@ class Activity:
         resource that holds it below ``cap``, -1 when none does
     """
 
-    __slots__ = ("cap", "demands", "due", "left", "limit", "num_flows", "number", "owner", "peak_load", "rate", "since")
+    __slots__ = ("cap", "demands", "due", "left", "limit", "number", "owner", "rate", "signature", "since")
 
-    def __init__(
-        self, owner: Any, number: int, cap: int, demands: tuple[Demand, ...], peak_load: int, num_flows: int, now: int
-    ) -> None:
+    def __init__(self, owner: Any, number: int, signature: Signature, cap: int, now: int) -> None:
         self.owner = owner
         self.number = number
+        self.signature = signature
+        self.demands = signature.demands
         self.left = ONE
         self.rate = cap
         self.cap = cap
         self.since = now
-        self.demands = demands
-        self.peak_load = peak_load
-        self.num_flows = num_flows
         self.limit = -1
         self.due = -1
-
-
-def speed(ns: int) -> int:
-    """Rate at which all the work takes ``ns`` nanoseconds: ONE / ns, rounded up so that it ends on the nanosecond."""
-    return -(-ONE // ns)
 
 
 class Sharing:
@@ -88,9 +80,10 @@ class Sharing:
         """Put an activity on its resources at its own speed; :meth:`settle` says whether that holds."""
         rate = activity.rate
         for resource, load, _ in activity.demands:
-            self.used[resource] += load * rate
+            used = self.used[resource] = self.used[resource] + load * rate
             self.users[resource][activity] = None
-            self.changed.add(resource)
+            if used > self.capacity[resource] or self.binding[resource]:
+                self.changed.add(resource)
 
     def remove(self, activity: Activity) -> None:
         """Take an activity off its resources."""
@@ -155,7 +148,7 @@ class Sharing:
         for a in activities:
             for _, _, w in a.demands:
                 total += w
-            entries.append((-(-a.cap * a.peak_load // a.num_flows), len(entries), a))
+            entries.append((-(-a.cap * a.signature.peak_load // a.signature.num_flows), len(entries), a))
         entries.sort(key=_first_two)
         level, binding = -1, False
         for top, _, a in entries:
@@ -163,7 +156,7 @@ class Sharing:
                 level = (room << WEIGHT_SHIFT) // total
                 binding = top > level
             if binding:
-                rate = max(1, level * a.num_flows // a.peak_load)
+                rate = max(1, level * a.signature.num_flows // a.signature.peak_load)
                 a.limit = resource
             else:
                 rate = a.cap
@@ -188,7 +181,8 @@ class Sharing:
                 weights[r] += w
         # level at which each activity reaches its own speed
         tops = sorted(
-            ((-(-a.cap * a.peak_load // a.num_flows), k, a) for k, a in enumerate(activities)), key=_first_two
+            ((-(-a.cap * a.signature.peak_load // a.signature.num_flows), k, a) for k, a in enumerate(activities)),
+            key=_first_two,
         )
         frozen: set[Activity] = set()
         next_top = 0
@@ -207,7 +201,7 @@ class Sharing:
                     for a in self.users[r]:
                         if a not in frozen:
                             frozen.add(a)
-                            freeze.append((a, max(1, level * a.num_flows // a.peak_load), r))
+                            freeze.append((a, max(1, level * a.signature.num_flows // a.signature.peak_load), r))
             for a, rate, limit in freeze:
                 frozen.add(a)
                 a.limit = limit
