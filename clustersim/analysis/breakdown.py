@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from clustersim.analysis.partition import AXES, axes_of, class_names, partition
 from clustersim.trace.record import LaneRecord
 from clustersim.trace.schema import CATEGORIES
+from clustersim.trace.steps import step_edges_of
 from clustersim.workload.op import Collective
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["axes_of_lanes", "breakdown", "breakdown_ns", "step_edges_of"]
+__all__ = ["axes_of_lanes", "breakdown", "breakdown_ns"]
 
 
 def breakdown(trace: pd.DataFrame) -> pd.DataFrame:
@@ -73,7 +74,7 @@ def breakdown_ns(lane: LaneRecord, edges_ns: NDArray[np.int64], axes: Sequence[s
     ----------
     lane : LaneRecord
     edges_ns : NDArray[int64], shape (num_steps + 1,)
-        from :func:`clustersim.analysis.steps.step_edges` [ns]
+        from :func:`clustersim.trace.steps.step_edges` [ns]
     axes : Sequence[str]
         from :func:`axes_of_lanes`
 
@@ -100,22 +101,6 @@ def breakdown_ns(lane: LaneRecord, edges_ns: NDArray[np.int64], axes: Sequence[s
 def axes_of_lanes(lanes: Sequence[LaneRecord]) -> tuple[str, ...]:
     """The axes that the lanes communicate on, :data:`~clustersim.analysis.partition.AXES` first."""
     return axes_of([name.split("/")[0] for lane in lanes for name in lane.groups.values()])
-
-
-def step_edges_of(trace: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Steps of one run's rows, and where they begin and end.
-
-    Returns
-    -------
-    steps : NDArray[int64], shape (num_steps,)
-    edges_ns : NDArray[int64], shape (num_steps + 1,)
-        [ns], not decreasing; the first is the earliest readiness of any row
-    """
-    steps, position = np.unique(trace["step"].to_numpy(), return_inverse=True)
-    last = np.zeros(len(steps), np.int64)
-    np.maximum.at(last, position, trace["end_ns"].to_numpy())
-    launch = trace["ready_ns"].to_numpy().min(initial=np.iinfo(np.int64).max) if len(steps) else 0
-    return steps.astype(np.int64), np.maximum.accumulate(np.concatenate(([launch], last))).astype(np.int64)
 
 
 def _axis(lane: LaneRecord, op: Collective) -> str:

@@ -14,10 +14,10 @@ from clustersim.analysis.breakdown import axes_of_lanes, breakdown_ns
 from clustersim.analysis.fits import out_of_memory
 from clustersim.analysis.memory import peak
 from clustersim.analysis.partition import class_names
-from clustersim.analysis.steps import step_edges
 from clustersim.topology.topology import Topology
 from clustersim.trace.record import LaneRecord, Record
 from clustersim.trace.schema import SCHEMA_VERSION
+from clustersim.trace.steps import step_edges
 from clustersim.workload.job import Job
 from clustersim.workload.op import Compute
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from clustersim.analysis import breakdown
 from clustersim.analysis.breakdown import axes_of_lanes, breakdown_ns
 from clustersim.analysis.partition import class_names
-from clustersim.analysis.steps import step_edges
 from clustersim.trace.frame import frame
+from clustersim.trace.steps import step_edges
 
 CLASSES = class_names()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clustersim.analysis.steps import step_edges
+from clustersim.trace.steps import step_edges
 
 
 def edges(scene, status="ok"):

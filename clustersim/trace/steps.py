@@ -1,15 +1,19 @@
-"""Where the steps of a job begin and end, from the record alone."""
+"""Where the steps of a job begin and end."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.trace.record import LaneRecord
 
-__all__ = ["step_edges"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["step_edges", "step_edges_of"]
 
 
 def step_edges(lanes: Sequence[LaneRecord]) -> NDArray[np.int64]:
@@ -42,3 +46,25 @@ def step_edges(lanes: Sequence[LaneRecord]) -> NDArray[np.int64]:
     complete = num_steps if ended.all() else int(np.argmin(ended))
     launch = launch if launch < np.iinfo(np.int64).max else 0
     return np.maximum.accumulate(np.concatenate(([launch], last[:complete]))).astype(np.int64)
+
+
+def step_edges_of(trace: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The same from the rows of one run, whose steps are taken as they are.
+
+    Parameters
+    ----------
+    trace : DataFrame
+        at least one row
+
+    Returns
+    -------
+    steps : NDArray[int64], shape (num_steps,)
+        those that the rows have
+    edges_ns : NDArray[int64], shape (num_steps + 1,)
+        [ns], not decreasing; the first is the earliest readiness of any row
+    """
+    steps, position = np.unique(trace["step"].to_numpy(), return_inverse=True)
+    last = np.zeros(len(steps), np.int64)
+    np.maximum.at(last, position, trace["end_ns"].to_numpy())
+    edges = np.concatenate(([trace["ready_ns"].to_numpy().min()], last))
+    return steps.astype(np.int64), np.maximum.accumulate(edges).astype(np.int64)
