@@ -145,6 +145,8 @@ class Topology:
         ValueError
             when a factor is not positive: a link that carries nothing has no schedule
         """
+        if not factors:
+            return self
         for name, factor in factors.items():
             if not 0 < factor < float("inf"):
                 raise ValueError(f"{name}: factor {factor} must be positive and finite")

@@ -1,0 +1,215 @@
+"""Topology cards: all of the library's load and are sound; overrides; a user's own card and builder; every fault."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from clustersim.faults import BadInput
+from clustersim.hardware.switch import Switch
+from clustersim.library.card import list_cards
+from clustersim.library.topologies import load_topology
+from clustersim.topology.check import check
+from clustersim.topology.fabric import Fabric, Ports
+from clustersim.topology.fat_tree import fat_tree
+
+CARDS = [name for name, _ in list_cards()["topology"]]
+
+GPUS_PER_NODE = {
+    "dgx1-v100": 8,
+    "dgx2-v100": 16,
+    "frontier": 8,
+    "gb200-nvl72": 72,
+    "gb300-nvl72": 72,
+    "gh200": 1,
+    "gh200-quad": 4,
+    "perlmutter": 4,
+    "workstation-4090": 4,
+}
+
+
+@pytest.mark.parametrize("name", CARDS)
+class TestEveryCard:
+    def test_loads_and_is_sound_at_several_sizes(self, name):
+        for nodes in (1, 3, 40):
+            topology = load_topology(name, nodes=nodes)
+            assert topology.num_devices == nodes * GPUS_PER_NODE.get(name, 8)
+            assert topology.num_nodes == nodes
+            assert check(topology) == []
+
+    def test_has_memory_paths_and_sources(self, name):
+        topology = load_topology(name)
+        assert {"hbm", "dram", "h2d", "d2h"} <= set(topology.local)
+        assert ("nvme" in topology.tier_bytes) == ("nvme_read" in topology.local)
+        assert all(source for source in topology.sources.values())
+        assert topology.name == name
+
+
+def narrowest(topology, source, destination):
+    rows = topology.route(np.array([source]), np.array([destination]))[0]
+    return topology.resources.capacity[rows[rows >= 0]].min()
+
+
+@pytest.mark.parametrize(
+    ("name", "num_links", "one"),
+    [
+        ("dgx-a100", 12, 25e9),
+        ("dgx-h100", 18, 25e9),
+        ("hgx-h800", 8, 25e9),
+        ("dgx-b200", 18, 50e9),
+        ("gb200-nvl72", 18, 50e9),
+        ("dgx2-v100", 6, 25e9),
+    ],
+)
+def test_scale_up_bandwidth_is_the_data_sheets_times_the_payload_share(name, num_links, one):
+    topology = load_topology(name)
+    share = narrowest(topology, 0, topology.num_devices - 1) / (num_links * one)
+    assert 0.7 < share < 1
+
+
+@pytest.mark.parametrize(
+    ("name", "rate"), [("dgx-a100", 25e9), ("dgx-h100", 50e9), ("dgx1-v100", 12.5e9), ("gh200", 50e9)]
+)
+def test_scale_out_is_the_line_rate_of_a_port_times_the_payload_share(name, rate):
+    topology = load_topology(name, nodes=2)
+    assert 0.85 < narrowest(topology, 0, topology.num_devices // 2) / rate < 1
+
+
+class TestOverrides:
+    def test_dotted_keys_reach_the_fabric(self):
+        topology = load_topology("dgx-h100", nodes=64, **{"fabric": "fat_tree", "fabric.oversubscription": 3})
+        leaf = topology.router.crossing.path.tiers[0]
+        assert (leaf.nodes, leaf.rails, leaf.num_uplinks) == (6, 1, 16)
+        radix = load_topology("dgx-h100", nodes=64, **{"fabric.radix": 16, "fabric.levels": 3})
+        assert [tier.nodes for tier in radix.router.crossing.path.tiers] == [8, 8]
+
+    def test_fewer_nics_are_shared(self):
+        topology = load_topology("dgx-h100", nodes=2, nics_per_node=4)
+        rows = topology.route(np.array([0, 1]), np.array([8, 9]))
+        assert rows[0, 1] == rows[1, 1]
+
+    def test_what_another_fabric_has_no_place_for_is_left_out_with_a_note(self):
+        topology = load_topology("hgx-mi300x", nodes=2, fabric="fat_tree")
+        assert "fabric.pxn of hgx-mi300x has no place in fat_tree and was left out" in topology.notes
+
+    @pytest.mark.parametrize(
+        ("overrides", "key", "nearest"),
+        [
+            ({"nodes": 0}, "nodes", 1),
+            ({"nodes": True}, "nodes", 1),
+            ({"fabric": "fat-tree"}, "fabric", "fat_tree"),
+            ({"fabric.levls": 2}, "fabric.levls", "levels"),
+            ({"fabric.ecmp": "hashed"}, "fabric.ecmp", "ideal"),
+            ({"nics_per_node": 3}, "nics_per_node", 2),
+            ({"node.gpu": "h100"}, "node.gpu", "h100-sxm"),
+            ({"fabrik": "fat_tree"}, "fabrik", "fabric"),
+        ],
+    )
+    def test_faults_are_the_callers_not_the_files(self, overrides, key, nearest):
+        with pytest.raises(BadInput) as error:
+            load_topology("dgx-h100", **overrides)
+        (fault,) = error.value.faults
+        assert (fault.key, fault.nearest, fault.file) == (key, nearest, "")
+
+
+MINE = """
+[node]
+build = "nvswitch"
+gpu = "a100-sxm-80gb"
+num_gpus = 2
+link = "nvlink3"
+num_links = 4
+switch = "nvswitch2"
+
+[host]
+cpu = "epyc-7742"
+num_sockets = 1
+link = "pcie4"
+
+[sources]
+"node.num_gpus" = "assumed: mine"
+"node.num_links" = "assumed: mine"
+"host.num_sockets" = "assumed: mine"
+"""
+
+FABRIC = """
+[fabric]
+build = "{build}"
+nic = "connectx-6"
+nics_per_node = 2
+switch = "quantum"
+"""
+
+
+def flat(*, ports: Ports, switch: Switch, num_nodes: int, radix: int = 8) -> Fabric:
+    """One switch of few ports."""
+    return fat_tree(ports=ports, switch=switch, num_nodes=num_nodes, radix=radix, levels=1)
+
+
+class TestOwnCard:
+    @pytest.fixture
+    def card(self, tmp_path):
+        def write(text):
+            path = tmp_path / "mine.toml"
+            path.write_text(text)
+            return path
+
+        return write
+
+    def test_a_file_without_a_network_is_one_machine(self, card):
+        assert load_topology(card(MINE)).num_devices == 2
+        with pytest.raises(BadInput, match="needs a fabric"):
+            load_topology(card(MINE), nodes=2)
+        with pytest.raises(BadInput, match="mine has no fabric"):
+            load_topology(card(MINE), fabric="fat_tree")
+
+    def test_an_own_builder_is_called_by_its_path(self, card, monkeypatch):
+        module = types.ModuleType("my_fabrics")
+        module.flat = flat
+        monkeypatch.setitem(sys.modules, "my_fabrics", module)
+        text = MINE + '"fabric.nics_per_node" = "assumed: mine"\n' + FABRIC.format(build="my_fabrics:flat")
+        assert load_topology(card(text), nodes=4).num_devices == 8
+        with pytest.raises(BadInput, match=r"fabric\.levels"):
+            load_topology(card(text), nodes=5)
+
+    @pytest.mark.parametrize("build", ["my_fabrics:flat", "json:nothing", "json:__name__"])
+    def test_a_builder_that_cannot_be_had_is_refused(self, card, build):
+        text = MINE + '"fabric.nics_per_node" = "assumed: mine"\n' + FABRIC.format(build=build)
+        with pytest.raises(BadInput, match=r"fabric\.build"):
+            load_topology(card(text))
+
+    def test_faults_of_every_table_come_at_once_with_their_file(self, card):
+        text = (
+            MINE.replace('"nvlink3"', '"nvlink33"')
+            .replace("num_gpus = 2", "num_gpu = 2")
+            .replace('"node.num_gpus"', '"node.num_gpu"')
+            .replace("num_sockets = 1", 'num_sockets = "one"')
+        )
+        path = card(text)
+        with pytest.raises(BadInput) as error:
+            load_topology(path)
+        assert {fault.key for fault in error.value.faults} == {
+            "node.num_gpu",
+            "node.num_gpus",
+            "host.num_sockets",
+        }
+        assert {fault.file for fault in error.value.faults} == {str(path)}
+
+    def test_a_number_without_a_source_is_refused(self, card):
+        with pytest.raises(BadInput, match=r"sources\.node\.num_links"):
+            load_topology(card(MINE.replace('"node.num_links" = "assumed: mine"', "")))
+
+    def test_a_host_that_the_node_brings_itself_has_no_place(self, card):
+        text = """
+        [node]
+        build = "superchip"
+        superchip = "gh200"
+        num_superchips = 1
+        [host]
+        cpu = "grace"
+        [sources]
+        "node.num_superchips" = "assumed: mine"
+        """
+        with pytest.raises(BadInput, match=r"host: .* has no place"):
+            load_topology(card(text))

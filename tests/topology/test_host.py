@@ -1,0 +1,104 @@
+"""The host side: sockets, PCIe switches, C2C, drives."""
+
+import pytest
+
+from clustersim.faults import BadInput
+from clustersim.topology.host import Host
+
+
+def path_names(topology, kind, device):
+    rows = topology.local[kind].rows[device]
+    return topology.resources.names(rows[rows >= 0])
+
+
+def test_copies_cross_lanes_and_the_memory_of_the_own_socket(make):
+    topology = make(2)
+    assert path_names(topology, "h2d", 11) == ["node1/cpu0/dram", "node1/gpu3/pcie.down"]
+    assert path_names(topology, "d2h", 12) == ["node1/gpu4/pcie.up", "node1/cpu1/dram"]
+    assert path_names(topology, "hbm", 12) == ["node1/gpu4/hbm"]
+    assert path_names(topology, "dram", 4) == ["node0/cpu1/dram"]
+    dram = topology.resources.find("node0/cpu1/dram")
+    assert topology.resources.capacity[dram] == 100_000_000_000  # 200 GB/s at 0.5
+    assert topology.tier_bytes == {"host": 2 * 10**12}
+
+
+def test_gpus_behind_one_pcie_switch_share_its_uplink_to_the_host_but_not_to_their_nic(make, names, parts):
+    host = Host(cpu=parts.cpu, num_sockets=2, link=parts.pcie, pcie_switch_of=(0, 0, 1, 1, 2, 2, 3, 3))
+    topology = make(2, nics_per_node=4, host=host)
+    assert path_names(topology, "d2h", 3) == ["node0/gpu3/pcie.up", "node0/pcie1/up", "node0/cpu0/dram"]
+    assert path_names(topology, "h2d", 2) == ["node0/cpu0/dram", "node0/pcie1/down", "node0/gpu2/pcie.down"]
+    assert names(topology, 3, 11) == [
+        "node0/gpu3/pcie.up",
+        "node0/nic1.tx",
+        "node1/nic1.rx",
+        "node1/gpu3/pcie.down",
+    ]
+
+
+def test_a_nic_behind_another_switch_is_reached_over_both_uplinks_and_between_the_sockets(make, names, parts):
+    host = Host(
+        cpu=parts.cpu,
+        num_sockets=2,
+        link=parts.pcie,
+        pcie_switch_of=(0, 0, 1, 1, 2, 2, 3, 3),
+        socket_link=parts.pcie,
+        root_complex=parts.pcie,
+    )
+    topology = make(2, nics_per_node=1, host=host)
+    assert names(topology, 3, 8) == [
+        "node0/gpu3/pcie.up",
+        "node0/pcie1/up",
+        "node0/cpu0/root",
+        "node0/pcie0/down",
+        "node0/nic0.tx",
+        "node1/nic0.rx",
+        "node1/gpu0/pcie.down",
+    ]
+    assert names(topology, 0, 15)[-4:] == [
+        "node1/pcie0/up",
+        "node1/cpu0/socket.out",
+        "node1/pcie3/down",
+        "node1/gpu7/pcie.down",
+    ]
+
+
+def test_drives_are_one_half_duplex_array(make, parts):
+    host = Host(cpu=parts.cpu, num_sockets=1, link=parts.pcie, drive=parts.drive, num_drives=4)
+    topology = make(2, host=host)
+    read, write = topology.local["nvme_read"], topology.local["nvme_write"]
+    assert path_names(topology, "nvme_read", 9) == ["node1/nvme", "node1/cpu0/dram"]
+    assert (read.rows == write.rows).all()
+    array = topology.resources.find("node1/nvme")
+    assert topology.resources.capacity[array] / read.per_byte[0] == pytest.approx(20e9)  # 4 drives of 5 GB/s
+    assert topology.resources.capacity[array] / write.per_byte[0] == pytest.approx(8e9)
+    assert read.per_byte[1] == 1
+    assert read.latency == 50e-6
+    assert topology.tier_bytes["nvme"] == 4 * 10**12
+
+
+@pytest.mark.parametrize(
+    ("wrong", "key"),
+    [
+        ({"num_sockets": 0}, "host.num_sockets"),
+        ({"num_drives": 2}, "host.num_drives"),
+        ({"socket_of": (0, 0, 0, 0, 1, 1, 1, 2)}, "host.socket_of"),
+        ({"pcie_switch_of": (-1,) * 8}, "host.pcie_switch_of"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(parts, wrong, key):
+    with pytest.raises(BadInput) as error:
+        Host(**{"cpu": parts.cpu, "num_sockets": 2, "link": parts.pcie, **wrong})
+    assert key in [fault.key for fault in error.value.faults]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "key"),
+    [
+        ({"socket_of": (0, 1)}, "host.socket_of"),
+        ({"pcie_switch_of": (0, 1)}, "host.pcie_switch_of"),
+        ({"pcie_switch_of": (0, 1, 2, 3, 3, 4, 5, 6)}, "host.pcie_switch_of"),
+    ],
+)
+def test_lists_must_fit_the_gpus(make, parts, wrong, key):
+    with pytest.raises(BadInput, match=key):
+        make(1, host=Host(cpu=parts.cpu, num_sockets=2, link=parts.pcie, **wrong))

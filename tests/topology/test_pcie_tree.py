@@ -1,0 +1,48 @@
+"""PCIe alone: peer to peer over shared uplinks, or through host memory where the driver refuses it."""
+
+import numpy as np
+import pytest
+
+from clustersim.topology.cluster import connect
+from clustersim.topology.host import Host
+from clustersim.topology.pcie_tree import pcie_tree
+
+
+@pytest.fixture
+def box(parts):
+    def build(*, peer_to_peer=True, **host):
+        settings = {"cpu": parts.cpu, "num_sockets": 2, "link": parts.pcie, "socket_link": parts.pcie, **host}
+        node = pcie_tree(gpu=parts.gpu, num_gpus=4, host=Host(**settings), peer_to_peer=peer_to_peer)
+        return connect(node, None, name="box")
+
+    return build
+
+
+def test_peers_cross_their_lanes_and_what_they_do_not_share(box, names):
+    topology = box()
+    assert names(topology, 0, 1) == ["node0/gpu0/pcie.up", "node0/gpu1/pcie.down"]
+    assert names(topology, 1, 2) == ["node0/gpu1/pcie.up", "node0/cpu0/socket.out", "node0/gpu2/pcie.down"]
+
+
+def test_the_root_complex_carries_every_pair_of_its_socket(box, parts):
+    topology = box(root_complex=parts.pcie, num_sockets=1)
+    root = topology.resources.find("node0/cpu0/root")
+    source, destination = np.nonzero(~np.eye(4, dtype=bool))
+    assert (topology.route(source, destination) == root).sum() == 12
+
+
+def test_gpus_under_one_switch_never_leave_it(box, names):
+    topology = box(pcie_switch_of=(0, 0, 1, 1))
+    assert names(topology, 0, 1) == ["node0/gpu0/pcie.up", "node0/gpu1/pcie.down"]
+    assert "node0/pcie0/up" in names(topology, 0, 2)
+
+
+def test_without_peer_access_host_memory_is_written_and_read(box, names):
+    topology = box(peer_to_peer=False)
+    assert names(topology, 0, 1) == [
+        "node0/gpu0/pcie.up",
+        "node0/cpu0/dram",
+        "node0/cpu0/dram",
+        "node0/gpu1/pcie.down",
+    ]
+    assert names(topology, 0, 3)[1:4] == ["node0/cpu0/socket.out", "node0/cpu1/dram", "node0/cpu1/dram"]
