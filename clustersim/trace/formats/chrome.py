@@ -67,8 +67,7 @@ def write(
         when ops overlap on a stream, or flows are asked for and labels are not unique
     """
     path = Path(path)
-    opened = gzip.open(path, "wt", encoding="utf-8") if path.suffix == ".gz" else path.open("w", encoding="utf-8")
-    with cast("TextIO", opened) as file:
+    with _opened(path) as file:
         for piece in _pieces(trace, gpu, launches, flows):
             file.write(piece)
     return path
@@ -96,11 +95,17 @@ def write_folder(trace: pd.DataFrame, folder: str | Path, *, gpu: GPU | None = N
     paths = []
     for rank in np.unique(trace["rank"].to_numpy()).tolist():
         path = folder / f"rank_{rank}.json.gz"
-        with gzip.open(path, "wt", encoding="utf-8") as file:
+        with _opened(path) as file:
             for piece in _pieces(trace[trace["rank"] == rank], gpu, launches=True, flows=False, edges=edges):
                 file.write(piece)
         paths.append(path)
     return paths
+
+
+def _opened(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        return cast("TextIO", gzip.open(path, "wt", encoding="utf-8"))
+    return path.open("w", encoding="utf-8")
 
 
 _Edges = tuple[NDArray[np.int64], NDArray[np.int64]]
