@@ -1,0 +1,71 @@
+"""The attention block against counts by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from clustersim.workload.layers.attention import attention
+from clustersim.workload.layers.block import Block
+from clustersim.workload.model import Model
+from clustersim.workload.shard import Shard
+
+NewShard = Callable[..., Shard]
+Flops = Callable[[Block], tuple[int, int]]
+TOKENS = 2 * 128
+
+
+def test_flash(llama: Model, new_shard: NewShard, flops: Flops) -> None:
+    matrices = 256 * (8 + 2 * 4) * 32 + 8 * 32 * 256
+    pair = 2 * 2 * (128 * 128 // 2) * 8 * 32 * 2  # two products over half a square, 8 heads of 32, two sequences
+    forward, backward = flops(attention(new_shard(llama)))
+    assert forward == 2 * TOKENS * matrices + pair
+    assert backward == 4 * TOKENS * matrices + 5 * pair // 2
+
+
+def test_unfused_multiplies_the_whole_square(llama: Model, new_shard: NewShard, flops: Flops) -> None:
+    matrices = 256 * (8 + 2 * 4) * 32 + 8 * 32 * 256
+    pair = 2 * 2 * 128 * 128 * 8 * 32 * 2
+    forward, backward = flops(attention(new_shard(llama, attention="unfused")))
+    assert forward == 2 * TOKENS * matrices + pair
+    assert backward == 4 * TOKENS * matrices + 2 * pair
+
+
+@pytest.mark.parametrize("kind", ["flash", "unfused"])
+@pytest.mark.parametrize("t", [2, 4])
+def test_ranks_share_the_work(llama: Model, new_shard: NewShard, flops: Flops, kind: str, t: int) -> None:
+    whole, part = (flops(attention(new_shard(llama, attention=kind, tp=n))) for n in (1, t))
+    assert [t * n for n in part] == list(whole)
+
+
+def test_keys_and_values_are_repeated_beyond_their_heads(llama: Model, new_shard: NewShard) -> None:
+    shard = new_shard(llama, tp=8)
+    assert (shard.heads, shard.kv_heads) == (1, 1)
+    assert attention(shard).parameters == 256 * 3 * 32 + 32 * 256
+
+
+def test_selective_recomputes_the_core(gpt: Model, new_shard: NewShard) -> None:
+    block = attention(new_shard(gpt, attention="unfused", dropout=True))
+    assert block.core is not None
+    assert block.core.flops == 2 * 2 * 128 * 128 * 8 * 32 * 2
+    assert block.core_kept == 5 * 8 * 128 * 128 * 2
+    assert block.kept - block.held("selective") == block.core_kept
+
+
+def test_rotary_embedding_and_norms_are_passes_over_queries_and_keys(llama: Model, new_shard: NewShard) -> None:
+    def moved(model: Model) -> int:
+        return attention(new_shard(model)).forward.nbytes
+
+    q_and_k = 2 * TOKENS * (8 + 4) * 32
+    assert moved(llama) - moved(replace(llama, positions="alibi")) == 2 * q_and_k
+    assert moved(replace(llama, qk_norm=True)) - moved(llama) == 2 * q_and_k
+
+
+def test_flash_never_moves_the_scores(gpt: Model, new_shard: NewShard) -> None:
+    short, long = (new_shard(gpt, micro_batch=256 // s, seq_len=s) for s in (64, 128))
+    assert attention(short).forward.nbytes == attention(long).forward.nbytes
+    extra = attention(replace(long, attention="unfused")).forward.nbytes - attention(long).forward.nbytes
+    # Scores written, read, probabilities written, read: four times 2 bytes; flash alone has 4 bytes a row.
+    assert extra == 4 * 2 * 8 * 128 * 128 * 2 - 4 * 8 * TOKENS

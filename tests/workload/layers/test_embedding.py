@@ -1,0 +1,33 @@
+"""The embedding against counts by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.embedding import embedding
+from clustersim.workload.layers.head import head
+from clustersim.workload.model import Model
+from clustersim.workload.shard import Shard
+
+NewShard = Callable[..., Shard]
+Flops = Callable[[Block], tuple[int, int]]
+TOKENS = 2 * 128
+
+
+def test_embedding(gpt: Model, new_shard: NewShard, flops: Flops) -> None:
+    block = embedding(new_shard(gpt, tp=2))
+    assert block.parameters == 1024 // 2 * 256 + 128 * 256
+    assert flops(block) == (0, 0)
+    # Rows read and written, then read and written with the positions added.
+    assert block.forward.nbytes == 4 * 2 * TOKENS * 256
+
+
+def test_an_embedding_narrower_than_the_model(gpt: Model, new_shard: NewShard, flops: Flops) -> None:
+    shard = new_shard(replace(gpt, embedding_dim=64))
+    projection = 64 * 256
+    assert embedding(shard).parameters == 1024 * 64 + 128 * 256 + projection
+    assert flops(embedding(shard)) == (2 * TOKENS * projection, 4 * TOKENS * projection)
+    assert head(shard, tied_here=False).parameters == 1024 * 64 + projection
+    assert flops(head(shard, tied_here=False))[0] == 2 * TOKENS * (1024 * 64 + projection)

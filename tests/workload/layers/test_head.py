@@ -1,0 +1,40 @@
+"""The LM head against counts by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.head import head, loss_reductions
+from clustersim.workload.model import Model
+from clustersim.workload.shard import Shard
+
+NewShard = Callable[..., Shard]
+Flops = Callable[[Block], tuple[int, int]]
+TOKENS = 2 * 128
+
+
+@pytest.mark.parametrize("t", [1, 2])
+def test_head(gpt: Model, new_shard: NewShard, flops: Flops, t: int) -> None:
+    block = head(new_shard(gpt, tp=t), tied_here=False)
+    assert block.parameters * t == 1024 * 256
+    assert [t * n for n in flops(block)] == [2 * TOKENS * 1024 * 256, 4 * TOKENS * 1024 * 256]
+    assert block.kept == 2 * TOKENS * 256 + 4 * TOKENS * 1024 // t
+
+
+def test_a_tied_head_has_no_weights_but_all_the_work(gpt: Model, new_shard: NewShard, flops: Flops) -> None:
+    tied, own = (head(new_shard(gpt), tied_here=tied) for tied in (True, False))
+    assert tied.parameters == 0
+    assert flops(tied) == flops(own)
+
+
+def test_a_padded_vocabulary(llama: Model, new_shard: NewShard) -> None:
+    # 1000 rows on 16 ranks: the next multiple of 128 · 16.
+    assert new_shard(llama, tp=16).vocab == 2048 // 16
+    assert new_shard(llama, tp=8).vocab == 1000 // 8
+
+
+def test_loss_reductions_are_three_numbers_a_token(gpt: Model, new_shard: NewShard) -> None:
+    assert [op.nbytes for op in loss_reductions(new_shard(gpt, tp=2))] == [4 * TOKENS] * 3

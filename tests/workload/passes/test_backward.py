@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clustersim.workload.layers.placed import blocks
+from clustersim.workload.model import Model
+from clustersim.workload.op import Compute
+from clustersim.workload.passes.backward import backward
+from clustersim.workload.passes.fragment import Fragment
+from clustersim.workload.shard import Shard
+from clustersim.workload.stages import Chunk
+
+NewShard = Callable[..., Shard]
+
+
+def one_layer(shard: Shard, **changes: Any) -> Fragment:
+    placed = blocks(shard, Chunk(first_layer=2, num_layers=1), tied_here=False)
+    options = {"recompute": "none", "overlap": True, "receives": True, "sends": True} | changes
+    return backward(placed, shard, stage=1, **options)
+
+
+def names(fragment: Fragment) -> list[str]:
+    arrays = fragment.program.arrays()
+    return [arrays.ops[k].name for k in arrays.op]
+
+
+def before(fragment: Fragment, name: str) -> set[str]:
+    """Everything that must have ended before the op called ``name``."""
+    arrays, found = fragment.program.arrays(), set()
+    todo = [names(fragment).index(name)]
+    while todo:
+        for n in arrays.edges[arrays.edges[:, 1] == todo.pop(), 0].tolist():
+            if n not in found:
+                found.add(n)
+                todo.append(n)
+    return {names(fragment)[n] for n in found}
+
+
+PLAIN = ["mlp backward", "norm backward", "attention backward", "norm backward"]
+
+
+def test_without_tensor_parallelism(gpt: Model, new_shard: NewShard) -> None:
+    assert names(one_layer(new_shard(gpt))) == PLAIN
+
+
+def test_an_all_reduce_a_block(gpt: Model, new_shard: NewShard) -> None:
+    assert names(one_layer(new_shard(gpt, tp=2))) == [
+        "mlp backward",
+        "all-reduce mlp input gradient",
+        "mlp weight gradient",
+        "norm backward",
+        "attention backward",
+        "all-reduce attention input gradient",
+        "attention weight gradient",
+        "norm backward",
+    ]
+
+
+def test_sequence_parallel_gathers_gradient_and_input(gpt: Model, new_shard: NewShard) -> None:
+    assert names(one_layer(new_shard(gpt, tp=2, sequence_parallel=True)))[:6] == [
+        "all-gather mlp output gradient",
+        "all-gather mlp input again",
+        "mlp backward",
+        "reduce-scatter mlp input gradient",
+        "mlp weight gradient",
+        "norm backward",
+    ]
+
+
+@pytest.mark.parametrize("sequence_parallel", [True, False])
+def test_weight_gradients_run_beside_the_reduction(gpt: Model, new_shard: NewShard, sequence_parallel: bool) -> None:
+    shard = new_shard(gpt, tp=2, sequence_parallel=sequence_parallel)
+    reduction = "reduce-scatter mlp input gradient" if sequence_parallel else "all-reduce mlp input gradient"
+    beside, after = (one_layer(shard, overlap=overlap) for overlap in (True, False))
+    assert reduction not in before(beside, "mlp weight gradient")
+    assert reduction in before(after, "mlp weight gradient")
+    for fragment in (beside, after):
+        assert reduction in before(fragment, "norm backward")
+        assert ("all-gather mlp input again" in before(fragment, "mlp weight gradient")) == sequence_parallel
+
+
+def test_selective_runs_the_core_again(gpt: Model, new_shard: NewShard) -> None:
+    fragment = one_layer(new_shard(gpt, attention="unfused"), recompute="selective")
+    assert names(fragment) == [*PLAIN[:2], "attention core recompute", *PLAIN[2:]]
+
+
+def test_full_runs_the_layer_again(gpt: Model, new_shard: NewShard) -> None:
+    fragment = one_layer(new_shard(gpt), recompute="full")
+    forward_again = [
+        "norm recompute",
+        "attention recompute",
+        "residual and norm recompute",
+        "mlp recompute",
+        "residual recompute",
+    ]
+    assert names(fragment) == [*forward_again, *PLAIN]
+    arrays = fragment.program.arrays()
+    recomputed = [isinstance(op, Compute) and op.recomputed for op in arrays.ops]
+    assert np.array(recomputed)[arrays.op].tolist() == [True] * 5 + [False] * 4
+
+
+def test_the_op_that_completes_each_block(gpt: Model, new_shard: NewShard) -> None:
+    fragment = one_layer(new_shard(gpt, tp=2))
+    completed = [names(fragment)[n] if n >= 0 else "" for n in fragment.op_of_block]
+    assert completed == ["norm backward", "attention weight gradient", "norm backward", "mlp weight gradient", ""]
+
+
+def test_entries_wait_for_the_gradient(gpt: Model, new_shard: NewShard) -> None:
+    assert one_layer(new_shard(gpt, tp=2, sequence_parallel=True)).entries == (0,)
+    shard = new_shard(gpt, tp=2, sequence_parallel=True)
+    placed = blocks(shard, Chunk(first_layer=8, num_layers=0, has_head=True), tied_here=False)
+    head = backward(placed, shard, stage=3, recompute="none", overlap=True, receives=False, sends=True)
+    assert [names(head)[n] for n in head.entries] == ["all-gather head input again", "head and loss backward"]
