@@ -21,7 +21,8 @@ __all__ = ["timeline"]
 MOST_RANKS = 64
 """Ranks drawn when none are named."""
 
-_MOST_ROWS, _MOST_ROW_LABELS, _MOST_RANK_LABELS, _MOST_BAR_LABELS = 128, 32, 32, 600
+_MOST_ROWS, _MOST_ROW_LABELS, _MOST_RANK_LABELS, _MOST_BAR_LABELS = 128, 48, 32, 600
+_NARROW = 4.0  # pixels
 _GAP = 0.5  # between ranks, in heights of a row
 
 
@@ -68,8 +69,8 @@ def timeline(
     queues = rows.groupby(["run", "rank", "stream"], observed=True).ngroups
     height, labels, ranks_at = _rows(rows, shown, merge=queues > _MOST_ROWS)
     colours = _colour_keys(rows)
+    ax.set_xlim(left.min(), max(right.max(), left.min() + 1e-9))
     _bars(ax, left, right, height, colours)
-    ax.set_xlim(left.min(), right.max())
     ax.set_ylim(height.max() + 1 + _GAP / 2, -_GAP / 2)
     _name_rows(ax, labels, ranks_at)
     ax.set_xlabel(f"time since the step's first op [{unit}]" if step is not None else f"time [{unit}]")
@@ -136,9 +137,11 @@ def _bars(
     top: NDArray[np.float64],
     colours: NDArray[np.object_],
 ) -> None:
+    """Bars by colour; wide ones with a white edge, narrow ones with one of their own colour, so that none vanishes."""
     from matplotlib.collections import PolyCollection
 
     order = list(COLOURS)
+    wide = (right - left) * _pixels_per_unit(ax) > _NARROW
     for layer, key in enumerate(sorted(set(colours), key=lambda k: order.index(k) if k in order else len(order))):
         mine = colours == key
         x = np.stack([left[mine], left[mine], right[mine], right[mine]], axis=1)
@@ -146,9 +149,15 @@ def _bars(
         corners: Any = np.stack(
             [x, y], axis=2
         )  # as one array, which its stub does not know, it takes a tenth of the time
-        bars = PolyCollection(corners, facecolors=colour_of(key), edgecolors="white", linewidths=0.15, label=key)
+        edges = np.where(wide[mine], "white", colour_of(key))
+        bars = PolyCollection(corners, facecolors=colour_of(key), edgecolors=edges.tolist(), linewidths=0.4, label=key)
         bars.set_zorder(2 - layer / 100)
         ax.add_collection(bars, autolim=False)
+
+
+def _pixels_per_unit(ax: Axes) -> float:
+    low, high = ax.get_xlim()
+    return float(ax.get_window_extent().width / (high - low))
 
 
 def _name_rows(ax: Axes, labels: dict[float, str], ranks_at: dict[float, str]) -> None:
@@ -169,14 +178,13 @@ def _name_bars(
     colours: NDArray[np.object_],
 ) -> None:
     """Write the op's name into bars that are wide enough for it, its micro-batch into those wide enough for that."""
-    box = ax.get_window_extent()
-    (low, high), (bottom, upper) = ax.get_xlim(), ax.get_ylim()
-    row_height = box.height / abs(bottom - upper)
+    bottom, upper = ax.get_ylim()
+    row_height = ax.get_window_extent().height / abs(bottom - upper)
     points = min(8.0, 0.6 * row_height * 72 / ax.figure.dpi)
-    if points < 5 or high <= low:
+    if points < 5:
         return
     character = 0.62 * points * ax.figure.dpi / 72
-    room = (right - left) / (high - low) * box.width / character
+    room = (right - left) * _pixels_per_unit(ax) / character
     if len(np.unique(top)) < rows.groupby(["run", "rank", "stream"], observed=True).ngroups:
         room[~np.isin(colours, ("compute", "optimizer"))] = 0  # other bars may lie under these
     names = rows["name"].to_numpy()

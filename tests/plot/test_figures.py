@@ -78,6 +78,14 @@ def test_timeline_writes_names_into_wide_bars_and_numbers_into_narrow_ones(trace
     assert [t.get_text() for t in plot.timeline(trace, ranks=[0], ax=narrow).texts] == ["5", "5"]
 
 
+def test_a_bar_too_narrow_to_see_has_an_edge_of_its_own_colour(scene):
+    lane = scene.lane()
+    lane.add(scene.compute(), (0, 0, 10**6))
+    lane.add(scene.compute(), (2 * 10**6, 2 * 10**6, 2 * 10**6 + 1))
+    (bars,) = plot.timeline(frame(scene.record())).collections
+    assert [to_hex(edge).upper() for edge in bars.get_edgecolor()] == ["#FFFFFF", COLOURS["compute"]]
+
+
 def test_timeline_of_many_ranks_has_one_row_a_rank_and_says_what_it_left_out(new_scene):
     scene = new_scene()
     for rank in range(200):
