@@ -177,11 +177,11 @@ class Topology:
                 num_links = self.resources.block(self.resources.find(name)).num_links
             except KeyError:
                 rule, nearest = f"is not a resource of {self.name}", self.resources.nearest(name)
-                faults.append(Fault(key="failed_links", value=name, rule=rule, nearest=nearest))
+                faults.append(Fault(key="perturb.failed_links", value=name, rule=rule, nearest=nearest))
                 continue
             if failed >= num_links:
                 rule = f"leaves no route: {failed} of {num_links} parallel links failed"
-                faults.append(Fault(key="failed_links", value=name, rule=rule, nearest=f"slow_links of {name}"))
+                faults.append(Fault(key="perturb.failed_links", value=name, rule=rule, nearest=f"slow_links of {name}"))
             factors[name] = (num_links - failed) / num_links
         if faults:
             raise BadInput(faults)
