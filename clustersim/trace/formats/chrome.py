@@ -3,8 +3,9 @@
 One process a rank, one track a stream. An op on the GPU is a ``kernel`` or a ``gpu_memcpy`` with the arguments that
 Kineto gives it (``stream``, ``device``, ``correlation``); work of the host or of a drive is a ``cpu_op``. HTA tells
 communication by a name that begins with ``nccl`` and copies by ``Memcpy``, so these have such names and carry their own
-in ``args.op``. Steps are ``ProfilerStep#k`` annotations on a track of their own. HTA rounds each kernel inwards to whole
-microseconds, as it does for real traces; with ``HTA_DISABLE_NS_ROUNDING=1`` its temporal breakdown is ours exactly.
+in ``args.op``. Steps are ``ProfilerStep#k`` annotations on a track of their own. HTA rounds each kernel inwards to
+whole microseconds, as it does for real traces; with ``HTA_DISABLE_NS_ROUNDING=1`` its temporal breakdown is ours
+exactly.
 
 Sources: the trace event format (Google, "Trace Event Format"), Kineto's traces, HTA 0.5 ``utils.get_kernel_type`` and
 ``common.trace_file.create_rank_to_trace_dict``.
