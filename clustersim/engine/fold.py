@@ -74,7 +74,10 @@ def folded_scene(system: System, live: NDArray[np.bool_], launch_of: NDArray[np.
 
 def _classes(system: System, live: NDArray[np.bool_], launch_of: NDArray[np.int64]) -> _Classes:
     num_ranks, num_groups = system.num_ranks, system.num_groups
-    live_rows = np.flatnonzero(live)
+    own = _own_memory(system, live)
+    shared = live.copy()
+    shared[own[own >= 0]] = False
+    live_rows = np.flatnonzero(shared)
     vertex_of_row = np.full(len(live), -1, dtype=np.int64)
     vertex_of_row[live_rows] = num_ranks + num_groups + np.arange(len(live_rows))
     u, v, label = [], [], []
@@ -85,17 +88,20 @@ def _classes(system: System, live: NDArray[np.bool_], launch_of: NDArray[np.int6
         v.append(b)
         label.append(np.full(len(a), labels.setdefault(name, len(labels)), dtype=np.int64))
 
-    rank_columns = [launch_of, system.program_of, system.kind_of]
+    capacity = np.append(system.topology.resources.capacity, -1)
+    rank_columns = [launch_of, system.program_of, system.kind_of, capacity[own]]
     group_colour = np.empty(num_groups, dtype=np.int64)
     next_colour = 0
     for b, block in enumerate(system.blocks):
         groups = block.first + np.arange(len(block.members))
         for position, slot in enumerate(block.slots):
-            join(block.members[:, position], num_ranks + groups, ("slot", slot))
+            # a rank's own memory is one vertex with the rank: what groups put on it is part of the membership
+            memory = tuple(int(what.memory_nbytes[position]) for what in block.traffic)
+            join(block.members[:, position], num_ranks + groups, ("slot", slot, memory))
         code = factorize(*block.cost.ns.T)
         group_colour[groups] = next_colour + code
         next_colour += int(code.max()) + 1
-        used = live[block.cost.row]
+        used = shared[block.cost.row]
         loads = factorize(*block.cost.load[used].T) if used.any() else np.empty(0, np.int64)
         for k in range(int(loads.max()) + 1 if len(loads) else 0):
             alike = np.flatnonzero(used)[loads == k]
@@ -103,7 +109,7 @@ def _classes(system: System, live: NDArray[np.bool_], launch_of: NDArray[np.int6
                 num_ranks + block.first + block.cost.group[alike], vertex_of_row[block.cost.row[alike]], ("load", b, k)
             )
     for edges in system.path_edges:
-        used = live[edges.rows]
+        used = shared[edges.rows]
         join(edges.ranks[used], vertex_of_row[edges.rows[used]], ("path", edges.label))
     store_colour: list[NDArray[np.int64]] = []
     first_store, num_stores = {}, 0
@@ -128,7 +134,22 @@ def _classes(system: System, live: NDArray[np.bool_], launch_of: NDArray[np.int6
     final = refine(Graph(colour=np.concatenate(colour).astype(np.int64), u=joined[0], v=joined[1], label=joined[2]))
     ends = np.cumsum([num_ranks, num_groups, len(live_rows)])
     rank, group, row, store = (_in_order(part) for part in np.split(final, ends))
+    row_of = np.full(len(live), -1, dtype=np.int64)
+    row_of[live_rows] = row
+    has_own = own >= 0
+    row_of[own[has_own]] = (int(row.max()) + 1 if len(row) else 0) + rank[has_own]
+    row = row_of[np.flatnonzero(live)]
     return _Classes(rank=rank, group=group, row=row, store=store, first_store=first_store)
+
+
+def _own_memory(system: System, live: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Row of each rank's memory where it can bind and no other rank sits on that device, -1 elsewhere."""
+    hbm = system.topology.local.get("hbm")
+    if hbm is None:
+        return np.full(system.num_ranks, -1, dtype=np.int64)
+    rows = hbm.rows[system.device, 0]
+    users = np.bincount(rows[rows >= 0], minlength=len(live))
+    return np.where((rows >= 0) & live[rows] & (users[rows] == 1), rows, -1)
 
 
 def _in_order(values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -245,16 +266,19 @@ def _demands(
 ) -> dict[tuple[int, int], list[Demand]]:
     """(class, signature) -> what all groups of the class put together on each representative resource."""
     cost = block.cost
-    totals: dict[tuple[int, int, int], tuple[int, int]] = {}
-    for e in np.flatnonzero(resource_of[cost.row] >= 0).tolist():
-        g, resource = int(cost.group[e]), int(resource_of[cost.row[e]])
-        for s, what in enumerate(block.traffic):
-            if load := int(cost.load[e, s]):
-                key = (int(class_of[g]), s, resource)
-                amount, weighted = totals.get(key, (0, 0))
-                share = weight(load, what.num_flows, max(1, int(cost.peak_load[g, s])))
-                totals[key] = amount + load, weighted + share
+    edges = np.flatnonzero(resource_of[cost.row] >= 0)
+    group = cost.group[edges]
+    resource = resource_of[cost.row[edges]]
     demands: dict[tuple[int, int], list[Demand]] = {}
-    for (c, s, resource), (amount, weighted) in totals.items():
-        demands.setdefault((c, s), []).append((resource, amount, weighted))
+    for s, what in enumerate(block.traffic):
+        alike = factorize(class_of[group], resource, cost.load[edges, s], cost.peak_load[group, s])
+        totals: dict[tuple[int, int], tuple[int, int]] = {}
+        for e, count in zip(*np.unique(alike, return_index=True, return_counts=True)[1:], strict=True):
+            load, peak = int(cost.load[edges[e], s]), max(1, int(cost.peak_load[group[e], s]))
+            key = int(class_of[group[e]]), int(resource[e])
+            amount, weighted = totals.get(key, (0, 0))
+            totals[key] = amount + int(count) * load, weighted + int(count) * weight(load, what.num_flows, peak)
+        for (c, r), (amount, weighted) in totals.items():
+            if amount:
+                demands.setdefault((c, s), []).append((r, amount, weighted))
     return demands

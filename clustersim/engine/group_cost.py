@@ -92,7 +92,9 @@ def group_cost(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Tr
     flat = inverse.reshape(-1) * len(traffic) + np.concatenate(owners)
     # exact: whole bytes far below 2^53
     load = (
-        np.bincount(flat, weights=np.concatenate(weights), minlength=size).astype(np.int64).reshape(len(edge_key), -1)
+        np.bincount(flat, weights=np.concatenate(weights), minlength=size)
+        .astype(np.int64)
+        .reshape(len(edge_key), len(traffic))
     )
     group, row = edge_key // num_rows, edge_key % num_rows
     ns = np.zeros((n, len(traffic)), dtype=np.int64)

@@ -1,8 +1,9 @@
 """Which resources can bind at all: the others leave the graph before the run.
 
 A resource whose capacity is at least the sum of the stand-alone rates of all that can cross it at once never slows
-anybody. Ops of one stream never overlap, so each stream counts with its fastest op only; streams that the program
-itself keeps apart count as one.
+anybody; nor does one whose users all load another, tighter one alike (a PCIe lane behind its network port). Ops of one
+stream never overlap, so each stream counts with its fastest op only; streams that the program itself keeps apart count
+as one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.engine.mix import mix
 from clustersim.engine.system import System
 from clustersim.workload.op import Collective
 from clustersim.workload.program import Arrays
@@ -44,8 +46,35 @@ def live_rows(system: System, declared: Iterable[int] = ()) -> NDArray[np.bool_]
         rows = hbm.rows[system.device, 0]
         np.add.at(bound, rows[rows >= 0], memory.reshape(-1, width).sum(axis=1)[rows >= 0])
     live: NDArray[np.bool_] = bound > capacity * (1 + 1e-9)
-    live[np.fromiter(declared, dtype=np.int64)] = True
+    kept = np.fromiter(declared, dtype=np.int64)
+    live[kept] = True
+    live[_dominated(system, live, kept)] = False
     return live
+
+
+def _dominated(system: System, live: NDArray[np.bool_], kept: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows that never bind because another row has exactly their users and loads, and at most their capacity.
+
+    Users and loads are compared as sums of 64-bit hashes.
+    """
+    hashes = np.zeros(len(live), dtype=np.uint64)
+    for block in system.blocks:
+        used = np.flatnonzero(live[block.cost.row])
+        code = (block.first + block.cost.group[used]).astype(np.uint64)
+        for s in range(block.cost.load.shape[1]):
+            code = mix(code * np.uint64(0x9E3779B97F4A7C15) + block.cost.load[used, s].astype(np.uint64))
+        np.add.at(hashes, block.cost.row[used], code)
+    for edges in system.path_edges:
+        used = np.flatnonzero(live[edges.rows])
+        code = mix(edges.ranks[used].astype(np.uint64) + np.uint64(system.num_groups))
+        alike = next(k for k, e in enumerate(system.path_edges) if np.array_equal(e.loads, edges.loads))
+        salt = mix(np.array([alike], dtype=np.uint64) + np.uint64(1))
+        np.add.at(hashes, edges.rows[used], mix(code ^ salt))
+    rows = np.flatnonzero(live)
+    order = rows[np.lexsort((rows, system.topology.resources.capacity[rows], hashes[rows]))]
+    follows = np.zeros(len(order), dtype=bool)
+    follows[1:] = hashes[order[1:]] == hashes[order[:-1]]
+    return np.setdiff1d(order[follows], kept)
 
 
 def serial_streams(arrays: Arrays) -> NDArray[np.int64]:
@@ -89,8 +118,9 @@ def _apart(
     np.minimum.at(high, before[out], position[after[out]])
     low_of = np.maximum.accumulate(low[on[t]])
     high_of = np.minimum.accumulate(high[on[t]][::-1])[::-1]
-    high_of = np.minimum(high_of, len(on[s]))
-    return bool(len(on[t])) and bool((high_of == low_of + 1).all())
+    # before the first or after the last op of a step, nothing keeps them from the neighbouring step
+    inside = (low_of >= 0) & (high_of < len(on[s]))
+    return bool(len(on[t])) and bool((inside & (high_of == low_of + 1)).all())
 
 
 def _add_local(

@@ -2,8 +2,7 @@
 
 The coarsest stable colouring gives two ranks one colour exactly when no sequence of looking at neighbours tells them
 apart. Each round replaces a vertex's colour by its colour and the multiset of (neighbour's colour, label) over its
-edges; a multiset is summed as two 32-bit hashes, whose sums of up to 2^20 terms are exact in float64 whatever their
-order. The fixed point is then checked once with integers and without hashes.
+edges, hashed as a sum of 64-bit hashes. The fixed point is then checked once with integers and without hashes.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from clustersim.engine.mix import mix
 
 __all__ = ["Graph", "factorize", "refine"]
 
@@ -48,11 +49,16 @@ def refine(graph: Graph) -> NDArray[np.int64]:
     Raises
     ------
     ArithmeticError
-        when hashes keep colliding (never seen; the chance is about 2^-64 a pair)
+        when hashes keep colliding (never seen; the chance is about 2^-60 a pair)
     """
+    halves = [_Half.of(graph.u, graph.v, graph.label), _Half.of(graph.v, graph.u, graph.label)]
+    start = factorize(graph.colour) if len(graph.colour) else graph.colour
+    num_labels = int(graph.label.max()) + 1 if len(graph.label) else 1
     for salt in range(3):
-        colour = _rounds(graph, salt)
-        if _stable(graph, colour):
+        colour = _rounds(start, halves, num_labels, salt)
+        representative = np.unique(colour, return_index=True)[1][colour] if len(colour) else colour
+        same_start = bool((start == start[representative]).all())
+        if same_start and all(half.is_stable(colour, representative, num_labels) for half in halves):
             return colour
     raise ArithmeticError("colour refinement: the fixed point does not hold under any of three salts")
 
@@ -69,50 +75,68 @@ def factorize(*columns: NDArray[np.generic]) -> NDArray[np.int64]:
     return code
 
 
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64's finaliser (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014)."""
-    x = (x ^ (x >> _U64(30))) * _U64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> _U64(27))) * _U64(0x94D049BB133111EB)
-    return x ^ (x >> _U64(31))
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _Half:
+    """The edges as seen from one of their ends, sorted by it.
+
+    Attributes
+    ----------
+    vertices : NDArray[int64], shape (k,)
+        those with edges
+    first : NDArray[int64], shape (k,)
+        position of the first edge of each
+    there, label : NDArray[int64], shape (num_edges,)
+        the other end, the label
+    """
+
+    vertices: NDArray[np.int64]
+    first: NDArray[np.int64]
+    there: NDArray[np.int64]
+    label: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, here: NDArray[np.int64], there: NDArray[np.int64], label: NDArray[np.int64]) -> _Half:
+        order = np.argsort(here, kind="stable")
+        ends = here[order]
+        first = np.flatnonzero(np.concatenate([[True], ends[1:] != ends[:-1]])) if len(ends) else ends
+        return cls(vertices=ends[first], first=first, there=there[order], label=label[order])
+
+    def is_stable(self, colour: NDArray[np.int64], representative: NDArray[np.int64], num_labels: int) -> bool:
+        """Whether every vertex has exactly its representative's multiset of (colour, label); integers, no hashes."""
+        degree = np.diff(np.append(self.first, len(self.there)))
+        position = np.full(len(colour), -1, dtype=np.int64)
+        position[self.vertices] = np.arange(len(self.vertices))
+        other = position[representative[self.vertices]]
+        without_edges = np.bincount(colour[np.flatnonzero(position < 0)], minlength=len(colour))
+        if (other < 0).any() or without_edges[colour[self.vertices]].any() or (degree != degree[other]).any():
+            return False
+        width = (int(colour.max()) + 1 if len(colour) else 1) * num_labels
+        key = np.repeat(np.arange(len(degree)) * width, degree)
+        key += colour[self.there] * num_labels + self.label
+        key.sort()
+        shift = np.repeat(self.first[other] - self.first, degree)
+        shift += np.arange(len(key))
+        apart = key[shift]
+        apart -= key
+        return bool((apart == np.repeat((other - np.arange(len(degree))) * width, degree)).all())
 
 
-def _rounds(graph: Graph, salt: int) -> NDArray[np.int64]:
-    n = len(graph.colour)
-    colour = factorize(graph.colour)
-    count = int(colour.max()) + 1 if n else 0
-    labels = _mix(graph.label.astype(np.uint64) + _U64(0x9E3779B97F4A7C15 + salt))
-    low32 = _U64(0xFFFFFFFF)
+def _rounds(start: NDArray[np.int64], halves: list[_Half], num_labels: int, salt: int) -> NDArray[np.int64]:
+    colour = start
+    count = int(colour.max()) + 1 if len(colour) else 0
+    # a multiset hashes to the sum of (hash of the colour) · (odd random number of the label), modulo 2^64
+    factor = mix(np.arange(num_labels, dtype=np.uint64) + _U64(0x9E3779B97F4A7C15 + salt)) | _U64(1)
+    factors = [factor[half.label] for half in halves]
     while True:
-        high, low = np.zeros(n), np.zeros(n)
-        mixed = _mix(colour.astype(np.uint64) + _U64(0xD1B54A32D192ED03))
-        for here, there in ((graph.u, graph.v), (graph.v, graph.u)):
-            seen = _mix(mixed[there] ^ labels)
-            high += np.bincount(here, weights=(seen >> _U64(32)).astype(np.float64), minlength=n)
-            low += np.bincount(here, weights=(seen & low32).astype(np.float64), minlength=n)
-        new = _mix(_mix(mixed ^ high.astype(np.uint64)) + low.astype(np.uint64))
+        mixed = mix(colour.astype(np.uint64) + _U64(0xD1B54A32D192ED03 + salt))
+        new = mixed * _U64(0x9E3779B97F4A7C15)
+        for half, by_label in zip(halves, factors, strict=True):
+            if len(half.first):
+                seen = mixed[half.there]
+                seen *= by_label
+                new[half.vertices] += mix(np.add.reduceat(seen, half.first))
         inverse = np.unique(new, return_inverse=True)[1].reshape(-1)
-        finer = int(inverse.max()) + 1 if n else 0
+        finer = int(inverse.max()) + 1 if len(inverse) else 0
         if finer == count:
             return colour
         colour, count = inverse.astype(np.int64), finer
-
-
-def _stable(graph: Graph, colour: NDArray[np.int64]) -> bool:
-    """Whether every vertex has exactly its representative's start colour and multiset of (colour, label)."""
-    n = len(colour)
-    _, representative = np.unique(colour, return_index=True)
-    of = representative[colour]
-    if (graph.colour != graph.colour[of]).any():
-        return False
-    num_labels = int(graph.label.max()) + 1 if len(graph.label) else 1
-    here = np.concatenate([graph.u, graph.v])
-    seen = np.concatenate([colour[graph.v], colour[graph.u]]) * num_labels + np.concatenate([graph.label, graph.label])
-    kinds = np.unique(seen)
-    key = np.sort(here * len(kinds) + np.searchsorted(kinds, seen)) if len(kinds) else here
-    degree = np.bincount(here, minlength=n)
-    if (degree != degree[of]).any():
-        return False
-    first = np.concatenate([[0], np.cumsum(degree)])[:-1]
-    vertex = np.repeat(np.arange(n), degree)
-    other = np.arange(len(key)) - first[vertex] + first[of[vertex]]
-    return bool((key - vertex * len(kinds) == key[other] - of[vertex] * len(kinds)).all())

@@ -19,8 +19,9 @@ ONE = 1 << 96
 """All the work of an op. Work left and rates are whole multiples of 1/ONE, so that sums do not depend on their order;
 with 96 bits an op of up to 2^48 ns alone ends on its exact nanosecond."""
 
-WEIGHT_SHIFT = 32
-"""Weights of the max-min allocation are whole multiples of 2^-32."""
+WEIGHT_SHIFT = 80
+"""Weights of the max-min allocation are whole multiples of 2^-80: what rounding them up adds to a resource's load stays
+below its 2^-40 of head-room even where an op puts 2^-40 of its bytes, so ops that fit are never slowed."""
 
 Demand = tuple[int, int, int]
 """(resource of the scene, load, weight): what all ops that the activity stands for put on one such resource."""
@@ -32,7 +33,7 @@ def speed(ns: int) -> int:
 
 
 def weight(load: int, num_flows: int, peak_load: int) -> int:
-    """Load on a resource for each unit of the activity's level, in units of 2^-32, rounded up.
+    """Load on a resource for each unit of the activity's level, in units of 2^-80, rounded up.
 
     With x = p · ``peak_load`` the rate on the activity's busiest resource and x / ``num_flows`` its level, a level λ
     puts λ · num_flows · load / peak_load on the resource.
