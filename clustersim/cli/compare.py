@@ -1,0 +1,92 @@
+"""``clustersim compare``: two runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from clustersim.cli.output import OK, print_json, table
+
+__all__ = ["compare"]
+
+
+def compare(
+    baseline: str,
+    candidate: str,
+    /,
+    *,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+) -> int:
+    """Compare two runs: what changed going in, and what came out.
+
+    Parameters
+    ----------
+    baseline
+        a run folder, or a job, which is simulated
+    candidate
+        the same
+    as_json
+        print one JSON object
+    """
+    from clustersim.analysis.compare import compare as side_by_side
+    from clustersim.faults import BadInput, Fault
+    from clustersim.study.run_folder import open_run
+
+    sides = []
+    faults: list[Fault] = []
+    for name in (baseline, candidate):
+        try:
+            run = open_run(name)
+            sides.append((run.summary, _inputs(run.inputs)))
+        except BadInput as error:
+            faults += error.faults
+    if faults:
+        raise BadInput(faults)
+    (before, old), (after, new) = sides
+    answer = side_by_side(before, after, inputs=(old, new))
+    if as_json:
+        print_json(answer)
+        return OK
+    print(_changes(answer["changed_inputs"]))
+    print(_figures(answer["metrics"] | {f"{name} [s]": pair for name, pair in answer["breakdown_s"].items()}))
+    return OK
+
+
+def _inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What a user set, and the files behind it."""
+    return {**inputs.get("settings", {}), "cards": inputs.get("cards", {})}
+
+
+def _changes(changed: Mapping[str, Mapping[str, Any]]) -> str:
+    if not changed:
+        return "inputs: the same\n"
+    rows = [(name, _short(pair["baseline"]), "->", _short(pair["candidate"])) for name, pair in changed.items()]
+    return f"inputs\n{table(rows)}\n"
+
+
+def _figures(figures: Mapping[str, Mapping[str, float | None]]) -> str:
+    rows = [("", "baseline", "candidate", "delta", "ratio")]
+    for name, pair in figures.items():
+        if pair["baseline"] or pair["candidate"]:
+            delta, ratio = pair["delta"], pair["ratio"]
+            rows.append(
+                (
+                    name,
+                    _figure(pair["baseline"]),
+                    _figure(pair["candidate"]),
+                    "-" if delta is None else f"{delta:+.4g}",
+                    "-" if ratio is None else f"{ratio:.3f}",
+                )
+            )
+    return table(rows, indent="", right=(1, 2, 3, 4))
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _short(value: Any) -> str:
+    text = "-" if value is None else str(value)
+    return text if len(text) <= 28 else f"{text[:12]}..."

@@ -1,0 +1,100 @@
+"""What commands print: faults, JSON, progress; one place for exit codes."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from clustersim.faults import Fault
+
+__all__ = ["BAD_INPUT", "FAILED", "OK", "fault_fields", "fault_line", "print_json", "progress", "refuse", "table"]
+
+OK, FAILED, BAD_INPUT = 0, 1, 2
+"""Exit codes: it went well; the run failed, its answer is printed all the same; the input has faults."""
+
+
+def refuse(faults: Iterable[Fault], as_json: bool) -> int:
+    """Print faults, one line each on stderr and with ``--json`` as one object on stdout; the exit code."""
+    told = list(faults)
+    for fault in told:
+        print(fault_line(fault), file=sys.stderr)
+    if as_json:
+        print_json({"status": "bad_input", "errors": [fault_fields(fault) for fault in told]})
+    return BAD_INPUT
+
+
+def fault_fields(fault: Fault) -> dict[str, Any]:
+    """A fault as JSON has it."""
+    return {name: getattr(fault, name) for name in ("file", "key", "value", "rule", "nearest")}
+
+
+def fault_line(fault: Fault) -> str:
+    """``file: key: value rule; nearest: …`` without what there is not."""
+    place = f"{fault.file}: {fault.key}" if fault.file else fault.key
+    value = "" if fault.value is None else f"{_short(repr(_plain(fault.value)))} "
+    nearest = "" if fault.nearest is None else f"; nearest: {_plain(fault.nearest)}"
+    return f"{place}: {value}{fault.rule}{nearest}"
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value; no number in it is infinite or NaN."""
+    json.dump(_plain(value), sys.stdout, indent=2, allow_nan=False)
+    print()
+
+
+def table(rows: Iterable[Iterable[str]], *, indent: str = "  ", right: Iterable[int] = ()) -> str:
+    """Rows of texts as columns, those in ``right`` to the right."""
+    lines = [list(row) for row in rows]
+    widths = [max(map(len, column), default=0) for column in zip(*lines, strict=True)]
+    flush = set(right)
+
+    def cell(k: int, text: str) -> str:
+        return text.rjust(widths[k]) if k in flush else text.ljust(widths[k])
+
+    return "\n".join(f"{indent}{'  '.join(cell(k, text) for k, text in enumerate(line))}".rstrip() for line in lines)
+
+
+@contextmanager
+def progress(label: str, *, total: int | None = None) -> Iterator[Callable[[float], None] | None]:
+    """A bar on stderr, to be called with how far it is; None where stderr is no terminal.
+
+    Parameters
+    ----------
+    label : str
+    total : int, optional
+        where it ends; when None it counts seconds of simulated time
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from tqdm import tqdm
+
+    shown = "{desc}: {n:.3f} s simulated in {elapsed}" if total is None else None
+    with tqdm(desc=label, total=total, leave=False, bar_format=shown, file=sys.stderr) as bar:
+
+        def move(at: float) -> None:
+            bar.update(at - bar.n)
+
+        yield move
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+def _plain(value: Any) -> Any:
+    """``value`` in the types that JSON has."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return value.as_posix() if isinstance(value, Path) else str(value)

@@ -1,0 +1,71 @@
+"""``clustersim plot``: a figure of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from clustersim.cli.output import OK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from clustersim.trace.result import Result
+
+__all__ = ["plot"]
+
+
+def plot(
+    run: str,
+    /,
+    *,
+    kind: Literal["timeline", "breakdown", "memory", "links"] = "timeline",
+    out: Path,
+) -> int:
+    """Draw a run into a file.
+
+    Parameters
+    ----------
+    run
+        a run folder, or a job, which is simulated
+    kind
+        timeline, breakdown, memory or links; the last two are not in a run folder: its job is simulated again
+    out
+        FILE.png, .pdf or .svg
+    """
+    from clustersim.faults import BadInput, Fault
+    from clustersim.study.figure import SUFFIXES, save
+
+    faults = []
+    if out.suffix not in SUFFIXES:
+        rule = f"must end in one of {', '.join(SUFFIXES)}"
+        faults.append(Fault(key="--out", value=str(out), rule=rule, nearest=f"{out.with_suffix('.png')}"))
+    elif not out.absolute().parent.is_dir():
+        faults.append(Fault(key="--out", value=str(out), rule="must be in a folder that exists"))
+    if faults:
+        raise BadInput(faults)
+    save(_from_trace(run, kind) if kind in ("timeline", "breakdown") else _from_result(run, kind), out)
+    print(f"written to {out}")
+    return OK
+
+
+def _from_trace(run: str, kind: str) -> Axes:
+    from clustersim import analysis
+    from clustersim import plot as figures
+    from clustersim.study.run_folder import open_run
+
+    trace = open_run(run).trace
+    return figures.timeline(trace) if kind == "timeline" else figures.breakdown(analysis.breakdown(trace))
+
+
+def _from_result(run: str, kind: str) -> Axes:
+    from clustersim import analysis
+    from clustersim import plot as figures
+    from clustersim.library.job import load_job
+    from clustersim.study.point import run_point
+
+    result: Result = run_point(load_job(run))
+    if kind == "links":
+        return figures.links(analysis.links(result.usage))
+    capacity = min(gpu.memory_bytes for gpu in result.topology.gpus)
+    return figures.memory(analysis.memory(result), capacity=capacity)

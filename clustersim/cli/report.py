@@ -1,0 +1,112 @@
+"""The summary of a run as text, readable at 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clustersim.cli.output import table
+
+if TYPE_CHECKING:
+    from clustersim.trace.result import Result
+
+__all__ = ["bytes_text", "report", "seconds_text"]
+
+_WIDTH = 80
+
+
+def report(answer: Mapping[str, Any], result: Result) -> str:
+    """Text of a summary.
+
+    Parameters
+    ----------
+    answer : Mapping[str, Any]
+        of :func:`clustersim.analysis.summary.summary`
+    result : Result
+        what it is of, for the cluster's own numbers
+    """
+    blocks = [_title(answer, result), table(_rows(answer, result))]
+    if answer["message"]:
+        blocks.append(f"{answer['status']}: {answer['message']}")
+    if answer["out_of_memory"]:
+        blocks.append(_wrapped(_lack(answer)))
+    warnings = [_wrapped(f"warning: {warning}") for warning in answer["warnings"]]
+    return "\n\n".join([*blocks, "\n".join(warnings)] if warnings else blocks)
+
+
+def seconds_text(seconds: float | None) -> str:
+    """A time in the unit that suits it."""
+    if seconds is None:
+        return "-"
+    for unit, each in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= each:
+            return f"{seconds / each:.4g} {unit}"
+    return f"{seconds * 1e9:.4g} ns"
+
+
+def bytes_text(nbytes: float) -> str:
+    """An amount of memory in GiB."""
+    return f"{nbytes / 2**30:.1f} GiB"
+
+
+def _title(answer: Mapping[str, Any], result: Result) -> str:
+    topology, plan = result.topology, answer["plan"]
+    nodes = f"{topology.num_nodes} node{'s' * (topology.num_nodes != 1)}"
+    degrees = " x ".join(f"{axis} {plan[axis]}" for axis in ("tp", "cp", "pp", "dp") if plan.get(axis, 1) > 1)
+    words = f"{plan['schedule']}, zero {plan['zero']}, recompute {plan['recompute']}"
+    what = f"{answer['job']} on {topology.name}: {topology.num_devices:,} GPUs, {nodes}"
+    return f"{what}\n{degrees or 'one rank'}; {words}"
+
+
+def _rows(answer: Mapping[str, Any], result: Result) -> list[tuple[str, str, str]]:
+    comm = answer["breakdown_s"]["exposed_comm"]
+    step = answer["step_time_s"]
+    by_axis = ", ".join(f"{axis} {_percent(s / step)}" for axis, s in comm.items() if s and step)
+    ops_per_s = answer["num_ops"] / answer["wall_s"] if answer["wall_s"] else 0.0
+    held = {tier: nbytes for tier, nbytes in answer["peak_memory_bytes"].items() if nbytes}
+    used = np.unique(result.topology.gpu_of)
+    capacity = min(result.topology.gpus[k].memory_bytes for k in used.tolist())
+    rows = [
+        ("step time", seconds_text(step), ""),
+        ("tokens/s", _number(answer["tokens_per_s"]), f"{_number(answer['tokens_per_s_per_gpu'])} per GPU"),
+        ("MFU", _percent(answer["mfu"]), f"HFU {_percent(answer['hfu'])}"),
+        ("bubble", _percent(answer["bubble_fraction"]), ""),
+        ("exposed comm", _percent(answer["exposed_comm_fraction"]), by_axis),
+        ("peak memory", bytes_text(held.get("gpu", 0)), f"of {bytes_text(capacity)} a GPU"),
+    ]
+    rows += [(f"  {tier}", bytes_text(nbytes), "") for tier, nbytes in held.items() if tier != "gpu"]
+    num_classes = answer["num_classes"]
+    alike = "one by one" if answer["fold"] == "off" else f"as {num_classes} class{'es' * (num_classes != 1)}"
+    rows += [
+        ("ranks", f"{answer['num_ranks']:,}", f"simulated {alike}"),
+        ("ops", f"{answer['num_ops']:,}", f"{ops_per_s:,.0f} a second, {answer['num_events']:,} events"),
+        ("simulation", seconds_text(answer["wall_s"]), ""),
+    ]
+    return rows
+
+
+def _lack(answer: Mapping[str, Any]) -> str:
+    lack = answer["out_of_memory"]
+    stage = "" if lack["stage"] is None else f" (stage {lack['stage']})"
+    where = "from the start" if lack["op"] is None else f"in '{lack['op']}'"
+    return (
+        f"does not fit: rank {lack['rank']}{stage} needs {bytes_text(lack['needed_bytes'])} of {lack['tier']} memory "
+        f"{where} and has {bytes_text(lack['capacity_bytes'])}: {lack['over_bytes']:,} bytes "
+        f"({bytes_text(lack['over_bytes'])}) over, most of it {lack['category']}. With enough memory the step would "
+        f"take {seconds_text(answer['step_time_s'])}."
+    )
+
+
+def _percent(fraction: float | None) -> str:
+    return "-" if fraction is None else f"{100 * fraction:.1f} %"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

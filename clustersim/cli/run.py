@@ -1,0 +1,147 @@
+"""``clustersim run``: simulate a job, or a product of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from clustersim.cli.output import BAD_INPUT, FAILED, OK, print_json, progress
+
+if TYPE_CHECKING:
+    from clustersim.faults import Fault
+    from clustersim.library.job import JobSetup
+
+__all__ = ["run"]
+
+EXAMPLES = """\
+What should run? For example:
+  clustersim run llama-2-7b-tp8-dp2
+  clustersim run llama-3-70b-tp8-pp4 --set nodes=32 --out runs/big
+  clustersim run llama-3-70b-tp8-pp4 --vary plan.pp=1,2,4 --vary micro_batch=1,2
+  clustersim run --model ./config.json --topology dgx-a100 --set plan.tp=8 \\
+      --set global_batch=64 --set seq_len=4096
+All jobs, models and topologies: clustersim list. All settings: clustersim show keys."""
+
+
+def run(
+    job: str | None = None,
+    /,
+    *,
+    model: str | None = None,
+    topology: str | None = None,
+    settings: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
+    vary: tuple[str, ...] = (),
+    out: Path | None = None,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+    definitions: bool = False,
+    full: bool = False,
+) -> int:
+    """Simulate a training job.
+
+    Parameters
+    ----------
+    job
+        a job card, a .toml file, or the folder of an earlier run
+    model
+        a model card or a Hugging Face config.json
+    topology
+        a topology card or a .toml file
+    settings
+        KEY=VALUE, as often as needed; all keys: clustersim show keys
+    vary
+        KEY=A,B,C: every combination with the other --vary
+    out
+        folder for the trace, a timeline, the summary and what repeats the run
+    as_json
+        print one JSON object
+    definitions
+        print what each field means
+    full
+        simulate every rank, not one of each class of equal ranks
+    """
+    if job is None and model is None and topology is None and not settings:
+        if definitions:
+            print(_definitions(as_json=as_json))
+            return OK
+        print(EXAMPLES)
+        return BAD_INPUT
+    setup, faults = _setup(job, model, topology, settings)
+    if vary:
+        from clustersim.cli.sweep import run_sweep
+
+        return run_sweep(setup, vary, faults, out=out, as_json=as_json, fold=not full)
+    if definitions and not as_json:
+        print(_definitions(as_json=False), end="\n\n")
+    return _run_one(setup, faults, out=out, as_json=as_json, definitions=definitions, fold=not full)
+
+
+def _setup(
+    job: str | None, model: str | None, topology: str | None, settings: tuple[str, ...]
+) -> tuple[JobSetup, list[Fault]]:
+    """What was asked for, and the settings that were refused one by one."""
+    from clustersim.faults import BadInput
+    from clustersim.library.job import JobSetup, load_job
+    from clustersim.library.keys import read_settings
+
+    named = [f"{key}={value}" for key, value in (("model", model), ("topology", topology)) if value is not None]
+    values, faults = read_settings([*named, *settings])
+    try:
+        setup = JobSetup.of() if job is None else load_job(job)
+    except BadInput as error:
+        raise BadInput([*error.faults, *faults]) from None
+    return setup.with_values(values), faults
+
+
+def _run_one(
+    setup: JobSetup, faults: list[Fault], *, out: Path | None, as_json: bool, definitions: bool, fold: bool
+) -> int:
+    from clustersim.analysis.summary import summary
+    from clustersim.engine.deadlock import Deadlock
+    from clustersim.study.point import prepare, run_point
+    from clustersim.trace.formats.folder import refuse_folder
+
+    point = prepare(setup, [*faults, *(refuse_folder(out) if out else ())])
+    try:
+        with progress(point.job.name) as at:
+            result = run_point(point, fold=fold, progress=None if at is None else lambda ns: at(ns / 1e9))
+    except Deadlock as deadlock:
+        if deadlock.result is None:
+            raise
+        result = deadlock.result
+    answer = summary(result)
+    written: list[str] = []
+    if out is not None:
+        from clustersim.study.run_folder import write_run
+
+        written = write_run(result, setup, out)
+    if as_json:
+        print_json(answer | ({"definitions": _meanings()} if definitions else {}))
+    else:
+        from clustersim.cli.report import report
+
+        print(report(answer, result))
+        if out is not None:
+            print(f"\nwritten to {out}: {', '.join(written)}")
+    return OK if answer["status"] == "ok" else FAILED
+
+
+def _meanings() -> Mapping[str, Any]:
+    from clustersim.analysis.definitions import definitions
+
+    return definitions()
+
+
+def _definitions(*, as_json: bool) -> str:
+    import json
+    import textwrap
+
+    meanings = _meanings()
+    if as_json:
+        return json.dumps(meanings, indent=2)
+    lines = []
+    for name, meaning in meanings.items():
+        lines += [name, *textwrap.wrap(meaning, 76, initial_indent="    ", subsequent_indent="    ")]
+    return "\n".join(lines)

@@ -1,0 +1,183 @@
+"""``clustersim show``: settings and cards in full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from clustersim.cli.output import OK, print_json, table
+
+__all__ = ["show"]
+
+
+def show(
+    kind: str,
+    name: str | None = None,
+    /,
+    *,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+) -> int:
+    """Show all settings, or one model, topology, job or part.
+
+    Parameters
+    ----------
+    kind
+        keys, model, topology, job, or a kind of part: gpu, cpu, superchip, link, nic, switch, drive
+    name
+        a card or a file; for a model also a Hugging Face config.json
+    as_json
+        print one JSON object
+    """
+    from clustersim.faults import BadInput, Fault, nearest_name
+    from clustersim.library.card import KINDS
+
+    shown: Mapping[str, Callable[[str], dict[str, Any]]] = {
+        "model": _model,
+        "topology": _topology,
+        "job": _job,
+        **{part: lambda text: _part(kind, text) for part in KINDS if part not in ("model", "topology", "job")},
+        "part": _any_part,
+    }
+    if kind == "keys":
+        return _keys(as_json=as_json)
+    if kind not in shown:
+        legal = ["keys", *shown]
+        rule = f"must be one of {', '.join(legal)}"
+        raise BadInput([Fault(key="kind", value=kind, rule=rule, nearest=nearest_name(kind, legal))])
+    if name is None:
+        raise BadInput([Fault(key=kind, value=None, rule=f"must be named; all of them: clustersim list {kind}")])
+    answer = shown[kind](name)
+    if as_json:
+        print_json(answer)
+    else:
+        print(table(_lines(answer), indent=""))
+    return OK
+
+
+def _keys(*, as_json: bool) -> int:
+    from clustersim.library.keys import KEYS
+
+    rows = []
+    for name, key in KEYS.items():
+        default = key.otherwise if key.default is None else key.default
+        words = f"[{', '.join(default)}]" if isinstance(default, tuple) else default
+        rows.append({"key": name, "unit": key.unit, "default": words, "legal": key.value.legal, "meaning": key.meaning})
+    if as_json:
+        print_json({row.pop("key"): row for row in rows})
+        return OK
+    for row in rows:
+        unit = f" [{row['unit']}]" if row["unit"] else ""
+        default = str(row["default"]).lower() if isinstance(row["default"], bool) else row["default"]
+        print(f"{row['key']}: {row['meaning']}{unit}")
+        print(f"    {row['legal']}; default: {default}")
+    return OK
+
+
+def _model(name: str) -> dict[str, Any]:
+    from clustersim.library.model import load_model
+
+    model = load_model(name)
+    return {
+        "name": model.name,
+        "architecture": "dense decoder",
+        "num_parameters": model.num_parameters,
+        "num_active_parameters": model.num_active_parameters,
+        "shapes": {
+            field.name: getattr(model, field.name) for field in fields(model) if field.name not in ("name", "sources")
+        },
+        "parameters_by_part": model.parameters_by_part,
+        "parameters_per_layer": model.parameters_per_layer,
+        "sources": dict(model.sources),
+    }
+
+
+def _topology(name: str) -> dict[str, Any]:
+    import numpy as np
+
+    from clustersim.library.topologies import load_topology
+    from clustersim.units import show as with_unit
+
+    topology = load_topology(name)
+    return {
+        "name": topology.name,
+        "num_nodes": topology.num_nodes,
+        "num_gpus": topology.num_devices,
+        "gpus": {topology.gpus[k].name: int(n) for k, n in enumerate(np.bincount(topology.gpu_of)) if n},
+        "cpus": [cpu.name for cpu in topology.cpus],
+        "resources": {
+            block.label: {
+                "kind": block.kind,
+                "count": block.count,
+                "capacity": block.capacity,
+                "capacity_text": with_unit(block.capacity, "B/s") if block.kind != "drive" else "a drive's time",
+                "latency_s": block.latency,
+                "num_links": block.num_links,
+            }
+            for block in topology.resources.blocks
+        },
+        "tier_bytes": dict(topology.tier_bytes),
+        "notes": list(topology.notes),
+        "sources": dict(topology.sources),
+    }
+
+
+def _job(name: str) -> dict[str, Any]:
+    from clustersim.library.job import load_job
+
+    setup = load_job(name)
+    return {
+        "name": setup.name,
+        "description": setup.description,
+        "settings": dict(setup.values),
+        "sources": dict(setup.sources),
+    }
+
+
+def _part(kind: str, name: str) -> dict[str, Any]:
+    from clustersim.library.part import load_part
+
+    return {"kind": kind, **_fields(load_part(kind, name))}
+
+
+def _any_part(name: str) -> dict[str, Any]:
+    """A part whose kind is not told: the only one of that name."""
+    from clustersim.faults import BadInput, Fault, nearest_name
+    from clustersim.library.card import KINDS, list_cards
+
+    parts = {kind: [card for card, _ in found] for kind, found in list_cards().items() if "parts" in KINDS[kind]}
+    having = [kind for kind, names in parts.items() if name in names]
+    if len(having) == 1:
+        return _part(having[0], name)
+    if having:
+        rule = f"is the name of several parts: show {' NAME, show '.join(having)} NAME"
+    else:
+        rule = "is no part; all of them: clustersim list"
+    near = None if having else nearest_name(name, [card for names in parts.values() for card in names])
+    raise BadInput([Fault(key="part", value=name, rule=rule, nearest=near)])
+
+
+def _fields(value: Any) -> Any:
+    """A dataclass as a mapping, with the dataclasses in it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _fields(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _fields(item) for key, item in value.items()}
+    return value
+
+
+def _lines(answer: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Dotted key and value of everything in an answer."""
+    lines: list[tuple[str, str]] = []
+    for key, value in answer.items():
+        if isinstance(value, Mapping):
+            lines += _lines(value, f"{prefix}{key}.")
+        elif isinstance(value, int) and not isinstance(value, bool):
+            lines.append((f"{prefix}{key}", f"{value:,}"))
+        elif isinstance(value, list | tuple):
+            lines.append((f"{prefix}{key}", ", ".join(map(str, value))))
+        else:
+            lines.append((f"{prefix}{key}", str(value)))
+    return lines

@@ -1,0 +1,135 @@
+"""``clustersim run --vary``: every combination of some values, in one sorted table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clustersim.cli.output import BAD_INPUT, FAILED, OK, print_json, progress, table
+
+if TYPE_CHECKING:
+    from clustersim.faults import Fault
+    from clustersim.library.job import JobSetup
+
+__all__ = ["MOST_POINTS", "run_sweep"]
+
+MOST_POINTS = 10_000
+"""Combinations that one command runs."""
+
+_APART = re.compile(r",(?![^\[{]*[\]}])")
+"""A comma that is not inside a list or a mapping."""
+
+
+def run_sweep(
+    setup: JobSetup,
+    vary: Sequence[str],
+    faults: Sequence[Fault],
+    *,
+    out: Path | None,
+    as_json: bool,
+    fold: bool,
+) -> int:
+    """Run the product of ``vary`` over a process pool and print its table; the exit code."""
+    import os
+    from concurrent.futures import ProcessPoolExecutor
+
+    from clustersim.faults import BadInput
+    from clustersim.study.sweep import points, sweep
+    from clustersim.trace.formats.folder import refuse_folder
+
+    wanted, wrong = _read(vary)
+    wrong = [*faults, *wrong, *(refuse_folder(out) if out else ())]
+    if wrong:
+        raise BadInput(wrong)
+    num_points = len(points(wanted))
+    workers = min(num_points, len(os.sched_getaffinity(0)))
+    with progress("points", total=num_points) as at:
+        if workers > 1:
+            with ProcessPoolExecutor(workers) as executor:
+                rows = sweep(setup, wanted, fold=fold, executor=executor, progress=at)
+        else:
+            rows = sweep(setup, wanted, fold=fold, progress=at)
+    if out is not None:
+        _write(rows, out)
+    if as_json:
+        print_json(rows)
+    else:
+        print(_text(rows))
+        if out is not None:
+            print(f"\nwritten to {out}: sweep.json")
+    statuses = {row["status"] for row in rows}
+    if statuses == {"bad_input"}:
+        return BAD_INPUT
+    return OK if "ok" in statuses else FAILED
+
+
+def _read(vary: Sequence[str]) -> tuple[dict[str, list[Any]], list[Fault]]:
+    """``KEY=A,B,C`` as key -> values; what is wrong with any of them."""
+    from math import prod
+
+    from clustersim.faults import Fault
+    from clustersim.library.keys import read_settings
+
+    wanted: dict[str, list[Any]] = {}
+    faults: list[Fault] = []
+    for text in vary:
+        key, equals, values = text.partition("=")
+        for value in _APART.split(values) if equals else [""]:
+            read, wrong = read_settings([f"{key}={value}" if equals else key])
+            faults += wrong
+            for name, one in read.items():
+                wanted.setdefault(name, []).append(one)
+    num_points = prod(map(len, wanted.values()))
+    if num_points > MOST_POINTS:
+        rule = f"must be at most {MOST_POINTS} combinations"
+        faults.append(Fault(key="--vary", value=num_points, rule=rule, nearest=MOST_POINTS))
+    return wanted, faults
+
+
+def _write(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
+    import json
+
+    from clustersim.trace.formats.folder import MARK, fresh, versions
+
+    with fresh(out) as place:
+        (place / "sweep.json").write_text(json.dumps(rows, indent=2, default=str) + "\n")
+        (place / MARK).write_text(json.dumps(versions(), indent=2) + "\n")
+
+
+def _text(rows: Sequence[Mapping[str, Any]]) -> str:
+    from clustersim.cli.report import bytes_text, seconds_text
+
+    keys = list(rows[0]["point"])
+    lines = [[*keys, "status", "step", "tokens/s/GPU", "MFU", "peak"]]
+    for row in rows:
+        point = [_value(row["point"][key]) for key in keys]
+        if row.get("step_time_s") is None:
+            lines.append([*point, row["status"], "", "", "", ""])
+            continue
+        lines.append(
+            [
+                *point,
+                row["status"],
+                seconds_text(row["step_time_s"]),
+                f"{row['tokens_per_s_per_gpu'] or 0:,.0f}",
+                "-" if row["mfu"] is None else f"{100 * row['mfu']:.1f} %",
+                bytes_text(row["peak_memory_bytes"]["gpu"]),
+            ]
+        )
+    return "\n".join([table(lines, right=range(len(keys) + 1, len(keys) + 5)), *_reasons(rows)])
+
+
+def _reasons(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Why some were refused, each reason once."""
+    from clustersim.cli.output import fault_line
+    from clustersim.faults import Fault
+
+    errors = [fault_line(Fault(**error)) for row in rows for error in row.get("errors", ())]
+    for line in dict.fromkeys(errors):
+        yield f"refused: {line}"
+
+
+def _value(value: Any) -> str:
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, list | tuple) else str(value)

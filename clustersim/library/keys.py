@@ -1,0 +1,187 @@
+"""The settings of a run: one table that drives parsing, job cards, ``clustersim show keys`` and the faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clustersim.faults import Fault, nearest_name
+from clustersim.library.values import (
+    Bytes,
+    Factors,
+    Flag,
+    Name,
+    Names,
+    Number,
+    Refused,
+    Value,
+    Whole,
+    Word,
+    read_text,
+)
+
+__all__ = ["KEYS", "NOT_YET", "Key", "read_settings", "read_values"]
+
+_DEGREE = Whole(1, 2**20)
+
+
+_MUST = "must be given"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting.
+
+    Parameters
+    ----------
+    value : Value
+        what it takes
+    meaning : str
+    default : object
+        when it is not given; None where ``otherwise`` says what then
+    otherwise : str
+        where the value comes from when there is no default
+    unit : str
+    usual : object
+        a legal value for those who gave one that is near none
+    """
+
+    value: Value
+    meaning: str
+    default: object = None
+    otherwise: str = "none"
+    unit: str = ""
+    usual: object = None
+
+    @property
+    def example(self) -> object:
+        """A legal value; None where there is none in general."""
+        return self.default if self.usual is None else self.usual
+
+    @property
+    def required(self) -> bool:
+        """It must be given."""
+        return self.otherwise == _MUST
+
+
+KEYS: Mapping[str, Key] = {
+    "model": Key(Name("a model card or a Hugging Face config.json"), "what is trained", otherwise=_MUST),
+    "topology": Key(Name("a topology card or a .toml file"), "what it runs on", otherwise=_MUST),
+    "nodes": Key(Whole(1, 2**17), "number of nodes", otherwise="the topology's own"),
+    "global_batch": Key(Whole(1, 2**24), "sequences of one step", otherwise=_MUST, unit="sequence", usual=256),
+    "micro_batch": Key(Whole(1, 2**20), "sequences of one pass through a replica", 1, unit="sequence"),
+    "seq_len": Key(Whole(1, 2**24), "tokens of a sequence", otherwise=_MUST, unit="token", usual=4096),
+    "dtype": Key(
+        Word(("bf16", "fp16", "fp32", "fp8")), "format of weights and activations; fp8 not yet supported", "bf16"
+    ),
+    "steps": Key(Whole(1, 10**5), "optimizer steps, back to back", 1),
+    "seed": Key(Whole(0, 2**63 - 1), "what all random draws follow from", 0),
+    "plan.tp": Key(_DEGREE, "tensor-parallel ranks a layer", 1),
+    "plan.pp": Key(_DEGREE, "pipeline stages", 1),
+    "plan.dp": Key(_DEGREE, "replicas", otherwise="what fills the devices"),
+    "plan.cp": Key(_DEGREE, "context-parallel ranks; above 1 not yet supported", 1),
+    "plan.ep": Key(_DEGREE, "expert-parallel ranks; above 1 not yet supported", 1),
+    "plan.vpp": Key(_DEGREE, "chunks of the model a stage", 1),
+    "plan.zero": Key(Whole(0, 3), "1: optimizer state sharded over replicas; 2 and 3 not yet supported", 0),
+    "plan.schedule": Key(
+        Word(("gpipe", "1f1b", "interleaved")),
+        "order of the passes of a stage",
+        otherwise="1f1b; interleaved with chunks",
+    ),
+    "plan.recompute": Key(Word(("none", "selective", "full")), "what the backward pass computes again", "none"),
+    "plan.sequence_parallel": Key(
+        Flag(), "norms and residual stream split along the sequence", otherwise="true with tp above 1"
+    ),
+    "plan.axis_order": Key(
+        Names("each of tp, cp, dp, pp once", ("tp", "cp", "dp", "pp")),
+        "axes of the rank numbers, innermost first",
+        ("tp", "cp", "dp", "pp"),
+    ),
+    "plan.bucket_bytes": Key(
+        Bytes(), "gradients reduced together", otherwise="40e6 parameters or 1e6 a replica, the larger", unit="B"
+    ),
+    "plan.gradient_dtype": Key(
+        Word(("fp32", "bf16", "fp16")), "format in which gradients are summed and reduced", "fp32"
+    ),
+    "plan.attention": Key(Word(("flash", "unfused")), "one kernel, or score matrices in memory", "flash"),
+    "plan.dropout": Key(Flag(), "dropout masks are made and kept, as GPT-2 and GPT-3 train", False),
+    "plan.overlap_dp": Key(Flag(), "gradients reduced beside the backward pass", True),
+    "plan.overlap_tp": Key(Flag(), "weight gradients computed beside a reduction", True),
+    "fabric": Key(
+        Name("fat_tree, rail_optimized or my_package.module:function"),
+        "what joins nodes",
+        otherwise="the topology's own",
+    ),
+    "fabric.oversubscription": Key(
+        Number(1), "bandwidth into a leaf over bandwidth out of it", otherwise="the topology's own"
+    ),
+    "fabric.levels": Key(Whole(1, 4), "levels of switches", otherwise="as few as hold the nodes"),
+    "fabric.radix": Key(Whole(2, 2**16), "ports of a switch", otherwise="the switch's own"),
+    "fabric.ecmp": Key(Word(("ideal",)), "how flows spread over parallel links", "ideal"),
+    "nics_per_node": Key(Whole(1, 1024), "network cards of a node", otherwise="the topology's own"),
+    "perturb.slow_ranks": Key(Factors("rank"), "rank: factor on the time of what it computes"),
+    "perturb.slow_links": Key(Factors("link"), "link: factor on its bandwidth"),
+    "perturb.failed_links": Key(Names("link names: [leaf0/up]"), "links that lose one of their parallel links"),
+    "limits.num_events": Key(Whole(1, 2**63 - 1), "instants to simulate at most"),
+    "limits.simulated_s": Key(Number(0, above=True), "simulated time at most", unit="s"),
+    "limits.wall_s": Key(Number(0, above=True), "real time at most", unit="s"),
+}
+"""Every setting by its dotted name."""
+
+NOT_YET = ("profile", "plan.fsdp", "plan.hsdp", "plan.offload")
+"""Names, and tables of names, that are kept for parts that are not built yet."""
+
+
+def read_settings(texts: Iterable[str]) -> tuple[dict[str, Any], list[Fault]]:
+    """Settings as the command line gives them.
+
+    Parameters
+    ----------
+    texts : Iterable[str]
+        ``plan.tp=8``
+
+    Returns
+    -------
+    dict, list[Fault]
+        the legal ones by key, and what is wrong with the others; a fault's value is the text that was typed
+    """
+    typed: dict[str, str] = {}
+    faults = []
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            rule = "must be a key and a value"
+            faults.append(Fault(key=key.strip() or "--set", value=text, rule=rule, nearest=f"{key.strip()}=8"))
+        typed |= {key.strip(): value} if equals else {}
+    values, refused = read_values({key: read_text(text) for key, text in typed.items()})
+    faults += [Fault(key=f.key, value=typed[f.key].strip(), rule=f.rule, nearest=f.nearest) for f in refused]
+    return values, faults
+
+
+def read_values(given: Mapping[str, Any], file: str = "") -> tuple[dict[str, Any], list[Fault]]:
+    """Settings as a card or a call gives them, checked one by one against :data:`KEYS`.
+
+    Returns
+    -------
+    dict, list[Fault]
+        the legal ones by key, and what is wrong with the others
+    """
+    values: dict[str, Any] = {}
+    faults = []
+    for key, value in given.items():
+        try:
+            values[key] = _known(key).value.read(value)
+        except Refused as refused:
+            example = KEYS[key].example if key in KEYS else None
+            nearest = example if refused.nearest is None else refused.nearest
+            faults.append(Fault(file=file, key=key, value=value, rule=refused.rule, nearest=nearest))
+    return values, faults
+
+
+def _known(key: str) -> Key:
+    if key in KEYS:
+        return KEYS[key]
+    if any(key == name or key.startswith(f"{name}.") for name in NOT_YET):
+        raise Refused("is not yet supported")
+    raise Refused("is not a key; all of them: clustersim show keys", nearest_name(key, KEYS))

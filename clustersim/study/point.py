@@ -1,0 +1,238 @@
+"""One point of a study: settings checked as a whole, made into a cluster and a job, and run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from clustersim.engine.deadlock import Deadlock
+from clustersim.engine.perturb import Perturbation, perturbed
+from clustersim.engine.simulate import simulate
+from clustersim.faults import BadInput, Fault
+from clustersim.library.job import JobSetup
+from clustersim.library.keys import KEYS
+from clustersim.library.model import load_model
+from clustersim.library.topologies import load_topology
+from clustersim.study.effects import without_effect
+from clustersim.study.provenance import provenance
+from clustersim.topology.topology import Topology
+from clustersim.trace.result import Result
+from clustersim.workload.case import Case
+from clustersim.workload.job import Job
+from clustersim.workload.model import Model
+from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.rules import find_faults
+from clustersim.workload.training_step import training_step
+
+__all__ = ["MOST_OPS", "Point", "prepare", "run_point"]
+
+MOST_OPS = 100_000_000
+"""Ops of all stages and steps that are still built: their arrays take some 10 GB."""
+
+_OPS_PER_LAYER = 20
+"""Ops of one layer and micro-batch, forward and backward, to the nearest ten: what the layers' builders make."""
+
+_FABRIC = tuple(key for key in KEYS if key.startswith("fabric"))
+_TOPOLOGY = ("nodes", *_FABRIC, "nics_per_node")
+_BATCH = ("global_batch", "micro_batch", "seq_len")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Point:
+    """What a simulation is called with, nothing left open.
+
+    Parameters
+    ----------
+    setup : JobSetup
+        the settings it came from
+    topology : Topology
+    job : Job
+    arguments : Mapping[str, Any]
+        keyword arguments of :func:`clustersim.engine.simulate.simulate`
+    notes : tuple[str, ...]
+        what the readers of the files had to say
+    """
+
+    setup: JobSetup
+    topology: Topology
+    job: Job
+    arguments: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+
+def run_point(setup: JobSetup | Point, *, fold: bool = True, progress: Callable[[int], None] | None = None) -> Result:
+    """Prepare and simulate.
+
+    Parameters
+    ----------
+    setup : JobSetup or Point
+        settings, or a point that is prepared already
+    fold : bool
+        see :func:`clustersim.engine.simulate.simulate`
+    progress : callable, optional
+        called now and then with the simulated time [ns]
+
+    Returns
+    -------
+    Result
+        whose ``inputs`` hold the settings, the hash of every file read and one over all, and whose warnings name
+        settings without effect
+
+    Raises
+    ------
+    BadInput
+        with every fault of the settings
+    Deadlock
+        as the engine does, its ``result`` described in the same way
+    """
+    point = setup if isinstance(setup, Point) else prepare(setup)
+    try:
+        return _described(point, simulate(point.topology, point.job, fold=fold, progress=progress, **point.arguments))
+    except Deadlock as deadlock:
+        if deadlock.result is not None:
+            deadlock.result = _described(point, deadlock.result)
+        raise
+
+
+def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
+    """Check settings against each other, then build the cluster and the job.
+
+    Parameters
+    ----------
+    setup : JobSetup
+    faults : Sequence[Fault]
+        of settings that were refused one by one already; rules over these are left out
+
+    Raises
+    ------
+    BadInput
+        with ``faults`` and all others that can be told; nothing is built then
+    """
+    refused = {fault.key: fault.value for fault in faults}
+    missing = [key for key, about in KEYS.items() if about.required and setup.value(key) is None and key not in refused]
+    found = [Fault(key=key, value=None, rule="must be given", nearest=KEYS[key].usual) for key in missing]
+    values = {key: refused.get(key, setup.value(key)) for key in KEYS}
+    notes: list[str] = []
+    model: Model | None = None
+    topology: Topology | None = None
+    if setup.value("model") is not None:
+        with _collect(found), _noted(notes):
+            model = load_model(setup.value("model"))
+    if setup.value("topology") is not None:
+        with _collect(found):
+            given = {key: setup.values[key] for key in _TOPOLOGY if key in setup.values}
+            topology = load_topology(setup.value("topology"), **given)
+    case = _case(values, model, topology)
+    if case is not None:
+        told = {*refused, *missing, *(() if topology else ("num_devices",))}
+        found += [_as_nodes(fault, topology) for fault in find_faults(case) if fault.key not in told]
+    perturb = {key.removeprefix("perturb."): setup.values[key] for key in setup.values if key.startswith("perturb.")}
+    if topology is not None:
+        found += _perturb_faults(perturb, topology)
+    if case is not None and not found and not faults:
+        found += _too_long(case, setup.value("steps"))
+    if found or faults or case is None or topology is None:
+        raise BadInput([*faults, *(f if f.file else replace(f, file=setup.file(f.key)) for f in found)])
+    job = training_step(
+        case.model,
+        case.plan,
+        global_batch=case.global_batch,
+        micro_batch=case.micro_batch,
+        seq_len=case.seq_len,
+        dtype=setup.value("dtype"),
+        num_devices=topology.num_devices,
+    )
+    limits = {key.removeprefix("limits."): setup.values[key] for key in setup.values if key.startswith("limits.")}
+    return Point(
+        setup=setup,
+        topology=topology,
+        job=replace(job, name=setup.name or job.name),
+        arguments={
+            "steps": setup.value("steps"),
+            "seed": setup.value("seed"),
+            "perturb": perturb,
+            "limits": limits or None,
+        },
+        notes=tuple(notes),
+    )
+
+
+def _case(values: Mapping[str, Any], model: Model | None, topology: Topology | None) -> Case | None:
+    """The combination to check; of what is not known an illegal value, which leaves out the rules that need it."""
+    if model is None:
+        return None
+    plan = {key.removeprefix("plan."): value for key, value in values.items() if key.startswith("plan.")}
+    return Case(
+        model=model,
+        plan=ParallelPlan(**plan),
+        dtype=values["dtype"],
+        num_devices=topology.num_devices if topology else 0,
+        **{key: values[key] or 0 for key in _BATCH},
+    )
+
+
+def _described(point: Point, result: Result) -> Result:
+    """The result with where it came from and what had no effect."""
+    notes = (*point.notes, *result.warnings, *without_effect(point.setup, point.job, result))
+    return replace(result, warnings=tuple(dict.fromkeys(notes)), inputs=provenance(point.setup))
+
+
+@contextmanager
+def _collect(faults: list[Fault]) -> Iterator[None]:
+    """Note the faults of an input that is bad and go on, to find the others too."""
+    try:
+        yield
+    except BadInput as error:
+        faults += error.faults
+
+
+@contextmanager
+def _noted(notes: list[str]) -> Iterator[None]:
+    """Note what a reader warns of, for the result."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    notes += [str(warning.message) for warning in caught]
+
+
+def _as_nodes(fault: Fault, topology: Topology | None) -> Fault:
+    """A fault of the number of devices as one of the number of nodes, which is what users set."""
+    if fault.key != "num_devices" or topology is None:
+        return fault
+    each = topology.num_devices // topology.num_nodes
+    nearest = fault.nearest
+    if isinstance(nearest, int) and nearest % each == 0:
+        nearest = nearest // each
+    elif nearest is not None:
+        nearest = f"{nearest} GPUs"
+    rule = f"of {each} GPUs: {topology.num_devices} {fault.rule}"
+    return Fault(key="nodes", value=topology.num_nodes, rule=rule, nearest=nearest)
+
+
+def _perturb_faults(perturb: Mapping[str, Any], topology: Topology) -> list[Fault]:
+    """Links and ranks that there are not."""
+    found: list[Fault] = []
+    with _collect(found):
+        perturbed(topology, Perturbation.parse(perturb))
+    last = topology.num_devices - 1
+    for rank in perturb.get("slow_ranks", ()):
+        if rank > last:
+            rule = f"must be a rank from 0 to {last}"
+            found.append(Fault(key="perturb.slow_ranks", value=rank, rule=rule, nearest=last))
+    return found
+
+
+def _too_long(case: Case, steps: int) -> Iterator[Fault]:
+    """A run of more ops than anyone has memory for, refused before it is built."""
+    num_ops = case.num_micro_batches * case.model.num_layers * _OPS_PER_LAYER * steps
+    if num_ops > MOST_OPS:
+        rule = (
+            f"gives {case.num_micro_batches} micro-batches of {case.model.num_layers} layers in {steps} steps: about "
+            f"{num_ops:.1e} ops must be at most {MOST_OPS:.0e}"
+        )
+        each = case.replicas * case.micro_batch
+        nearest = max(1, MOST_OPS * case.num_micro_batches // num_ops) * each
+        yield Fault(key="global_batch", value=case.global_batch, rule=rule, nearest=nearest)

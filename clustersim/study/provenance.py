@@ -1,0 +1,83 @@
+"""Where a run came from: its settings and every file behind them, with one hash over all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from clustersim.faults import BadInput
+from clustersim.library.card import KINDS, Card, read_card
+from clustersim.library.job import JobSetup
+from clustersim.library.keys import KEYS
+
+__all__ = ["cards_of", "provenance"]
+
+_PARTS = tuple(kind for kind, folder in KINDS.items() if "/parts/" in folder)
+
+
+def provenance(setup: JobSetup) -> dict[str, Any]:
+    """What a run was made from, as plain data.
+
+    Returns
+    -------
+    dict
+        ``job``, ``settings`` (every key that has a value, defaults included), ``cards`` {kind/name: sha256} and
+        ``sha256`` over settings and cards
+    """
+    settings = {key: _plain(setup.value(key)) for key in KEYS if setup.value(key) is not None}
+    cards = {f"{card.kind}/{card.name}": card.sha256 for card in cards_of(setup)}
+    # Where a file lies does not change a run, what stands in it does.
+    named = settings | {key: Path(settings[key]).name for key in ("model", "topology") if key in settings}
+    content = json.dumps([named, cards], sort_keys=True).encode()
+    return {"job": setup.name, "settings": settings, "cards": cards, "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def cards_of(setup: JobSetup) -> list[Card]:
+    """The files behind a run: model and topology, and the parts that the topology names, each once."""
+    found: dict[tuple[str, str], Card] = {}
+    model = setup.value("model")
+    if str(model).endswith(".json"):
+        path = Path(model).expanduser()
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        found["model", path.stem] = Card(kind="model", name=path.stem, path=path, sha256=digest, data={})
+    else:
+        found["model", model] = read_card("model", model)
+    topology = read_card("topology", setup.value("topology"))
+    found["topology", topology.name] = topology
+    for part in _parts(topology):
+        found.setdefault((part.kind, part.name), part)
+    return list(found.values())
+
+
+def _parts(card: Card) -> Iterator[Card]:
+    """Cards named in a card, and those named in them: a text that is the name of a part."""
+    for key, text in _texts({name: value for name, value in card.data.items() if name not in ("sources", "notes")}):
+        likely = sorted(_PARTS, key=lambda kind: kind not in key)
+        for kind in likely:
+            try:
+                part = read_card(kind, text, beside=card.path)
+            except BadInput:
+                continue
+            yield part
+            if kind == "superchip":
+                yield from _parts(part)
+            break
+
+
+def _texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(last part of the key, text) of everything in a table but what describes it."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _texts(value)
+        elif isinstance(value, str) and " " not in value and key not in ("build", "name", "description", "kind"):
+            yield key, value
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it."""
+    if isinstance(value, Mapping):
+        return {str(key): item for key, item in value.items()}
+    return list(value) if isinstance(value, tuple) else value
