@@ -59,7 +59,8 @@ def _words(case: Case) -> Iterator[Fault]:
         value = getattr(plan, name)
         if not isinstance(value, bool) and not (name == "sequence_parallel" and value is None):
             yield Fault(key=f"plan.{name}", value=value, rule="must be true or false", nearest=bool(value))
-    if sorted(map(str, plan.axis_order)) != sorted(_AXES):
+    order = plan.axis_order if isinstance(plan.axis_order, list | tuple) else ()
+    if sorted(map(str, order)) != sorted(_AXES):
         yield Fault(
             key="plan.axis_order",
             value=plan.axis_order,
@@ -77,7 +78,7 @@ def _unsupported(case: Case) -> Iterator[Fault]:
     if plan.zero in (2, 3):
         rule = "is not yet supported: split gradients and weights; must be 0 or 1"
         yield Fault(key="plan.zero", value=plan.zero, rule=rule, nearest=1)
-    elif plan.zero not in (0, 1) or isinstance(plan.zero, bool):
+    elif plan.zero not in (0, 1) or type(plan.zero) is not int:
         yield Fault(key="plan.zero", value=plan.zero, rule="must be 0 or 1", nearest=1 if plan.zero else 0)
     if case.dtype == "fp8":
         yield Fault(

@@ -50,6 +50,8 @@ ONE_FAULT: list[tuple[dict[str, Any], dict[str, Any], str, Any, str]] = [
     ({"ep": 8}, {}, "plan.ep", 1, "not yet supported: expert parallelism"),
     ({"zero": 3}, {}, "plan.zero", 1, "not yet supported"),
     ({"zero": 7}, {}, "plan.zero", 1, "must be 0 or 1"),
+    ({"zero": True}, {}, "plan.zero", 1, "must be 0 or 1"),
+    ({"axis_order": None}, {}, "plan.axis_order", ("tp", "cp", "dp", "pp"), "innermost first"),
     ({"tp": 4, "sequence_parallel": True}, {"seq_len": 126}, "seq_len", 128, "multiple of tp 4"),
     ({"pp": 11}, {}, "plan.pp", 10, "pp 11 x vpp 1 = 11 stages must be at most the 8 layers"),
     ({"pp": 4, "vpp": 4}, {}, "plan.vpp", 2, "pp 4 x vpp 4 = 16 stages"),

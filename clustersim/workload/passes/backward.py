@@ -87,8 +87,8 @@ def _backward_block(
     """A block's backward pass with its collectives; the number of the op that completes its weights' gradient.
 
     Under sequence parallelism the output's gradient is gathered first, and the input once more for the weight
-    gradient; the reduction of the input's gradient follows ``op`` and the weight gradient runs beside it. Gathered
-    tensors are counted from the start of the op that reads them.
+    gradient; the reduction of the input's gradient follows ``op`` and the weight gradient runs beside it. What is
+    gathered or computed again is counted from the start of the op that reads it.
     """
     block, layer = placed.block, placed.layer
     full = shard.full_nbytes if shard.sequence_parallel else 0

@@ -69,3 +69,19 @@ def test_flash_never_moves_the_scores(gpt: Model, new_shard: NewShard) -> None:
     extra = attention(replace(long, attention="unfused")).forward.nbytes - attention(long).forward.nbytes
     # Scores written, read, probabilities written, read: four times 2 bytes; flash alone has 4 bytes a row.
     assert extra == 4 * 2 * 8 * 128 * 128 * 2 - 4 * 8 * TOKENS
+
+
+def test_workspace_holds_scores_and_gradients(gpt: Model, new_shard: NewShard) -> None:
+    flash, unfused = (attention(new_shard(gpt, tp=2, attention=kind)) for kind in ("flash", "unfused"))
+    x, qkv, output, scores = 2 * TOKENS * 256, 2 * TOKENS * 3 * 128, 2 * TOKENS * 128, 2 * 2 * 4 * 128 * 128
+    assert (flash.forward_workspace, flash.backward_workspace) == (x, x + qkv + output)
+    assert (unfused.forward_workspace, unfused.backward_workspace) == (x + scores, x + qkv + output + 2 * scores)
+
+
+def test_flash_backward_reads_and_writes_everything_twice(gpt: Model, new_shard: NewShard) -> None:
+    block = attention(new_shard(gpt))
+    assert block.backward is not None
+    (kernel,) = [k for k in block.backward.kernels if k.kind == "attention"]
+    # q, k, v, output and its gradient in, three gradients out, and the row statistics.
+    assert kernel.nbytes == 2 * TOKENS * 8 * 256 + 4 * TOKENS * 8
+    assert (kernel.m, kernel.n, kernel.k, kernel.batch) == (128, 128, 32, 16)

@@ -31,3 +31,9 @@ def test_an_embedding_narrower_than_the_model(gpt: Model, new_shard: NewShard, f
     assert flops(embedding(shard)) == (2 * TOKENS * projection, 4 * TOKENS * projection)
     assert head(shard, tied_here=False).parameters == 1024 * 64 + projection
     assert flops(head(shard, tied_here=False))[0] == 2 * TOKENS * (1024 * 64 + projection)
+
+
+def test_backward_adds_this_rank_s_rows_to_the_gradient(gpt: Model, new_shard: NewShard) -> None:
+    backward = embedding(new_shard(gpt, tp=2)).backward
+    assert backward is not None
+    assert backward.nbytes == 2 * TOKENS * 256 + 2 * 4 * (TOKENS // 2) * 256

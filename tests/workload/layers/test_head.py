@@ -38,3 +38,13 @@ def test_a_padded_vocabulary(llama: Model, new_shard: NewShard) -> None:
 
 def test_loss_reductions_are_three_numbers_a_token(gpt: Model, new_shard: NewShard) -> None:
     assert [op.nbytes for op in loss_reductions(new_shard(gpt, tp=2))] == [4 * TOKENS] * 3
+
+
+def test_bytes(gpt: Model, new_shard: NewShard) -> None:
+    block = head(new_shard(gpt, tp=2), tied_here=False)
+    x, matrix, logits = TOKENS * 256, 256 * 512, TOKENS * 512
+    # Cast to fp32, row maximum, exponentials in place, normalised in place.
+    assert block.forward.nbytes == 2 * (x + matrix + logits) + (2 + 4 + 4 + 8 + 8) * logits
+    assert block.backward is not None
+    assert block.backward.nbytes == (8 + 4 + 2) * logits + 2 * (logits + matrix + x)
+    assert (block.forward_workspace, block.backward_workspace) == (2 * logits, 2 * logits + 2 * x)

@@ -35,3 +35,18 @@ def test_dropout_adds_a_pass_backward(gpt: Model, new_shard: NewShard) -> None:
     assert with_mask is not None
     assert without is not None
     assert with_mask.nbytes - without.nbytes == (2 + 2 + 1) * TOKENS * 256
+
+
+@pytest.mark.parametrize("sequence_parallel", [False, True])
+def test_bytes(llama: Model, new_shard: NewShard, sequence_parallel: bool) -> None:
+    block = mlp(new_shard(llama, tp=2, sequence_parallel=sequence_parallel))
+    x, gate_and_up, f, first, second = TOKENS * 256, TOKENS * 688, TOKENS * 344, 256 * 688, 344 * 256
+    assert block.forward.nbytes == 2 * (x + first + gate_and_up) + 2 * (gate_and_up + f) + 2 * (f + second + x)
+    assert block.backward is not None
+    products = 2 * (x + second + f) + 2 * (f + x) + 8 * second + 2 * (gate_and_up + first + x)
+    # The gate's gradient needs both halves and the gradient of their product, and gives two.
+    assert block.backward.nbytes == products + 2 * (f + 2 * gate_and_up)
+    assert block.weight_gradient is not None
+    assert block.weight_gradient.nbytes == 2 * (x + gate_and_up) + 8 * first
+    assert block.forward_workspace == 2 * x
+    assert block.backward_workspace == 2 * (x + gate_and_up + f)

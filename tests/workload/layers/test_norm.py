@@ -19,6 +19,9 @@ def test_sequence_parallel_splits_the_bytes(gpt: Model, new_shard: NewShard) -> 
 def test_passes(gpt: Model, new_shard: NewShard) -> None:
     shard, x = new_shard(gpt), 2 * TOKENS * 256
     assert norm(shard).forward.nbytes == 2 * x
+    backward = norm(shard).backward
+    assert backward is not None
+    assert backward.nbytes == 4 * x
     assert residual(shard).forward.nbytes == 3 * x
     assert residual(new_shard(gpt, dropout=True)).forward.nbytes == 3 * x + TOKENS * 256
     assert middle_norm(shard).forward.nbytes == 5 * x

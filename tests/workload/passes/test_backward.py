@@ -115,3 +115,23 @@ def test_entries_wait_for_the_gradient(gpt: Model, new_shard: NewShard) -> None:
     placed = blocks(shard, Chunk(first_layer=8, num_layers=0, has_head=True), tied_here=False)
     head = backward(placed, shard, stage=3, recompute="none", overlap=True, receives=False, sends=True)
     assert [names(head)[n] for n in head.entries] == ["all-gather head input again", "head and loss backward"]
+
+
+def workspace(fragment: Fragment) -> dict[str, int]:
+    """Change at the start of each op that takes workspace."""
+    arrays = fragment.program.arrays()
+    key = arrays.memory_keys.index("gpu/workspace")
+    return {names(fragment)[op]: n for op, end, k, n in arrays.memory.tolist() if k == key and not end}
+
+
+def test_workspace_counts_what_is_gathered_and_computed_again(gpt: Model, new_shard: NewShard) -> None:
+    plain, split = (
+        new_shard(gpt, tp=2, attention="unfused"),
+        new_shard(gpt, tp=2, attention="unfused", sequence_parallel=True),
+    )
+    base = workspace(one_layer(plain))
+    x, core = 2 * 2 * 128 * 256, 2 * 4 * 128 * 128 * 2
+    for name in ("mlp backward", "attention backward"):
+        assert workspace(one_layer(split))[name] - base[name] == 2 * x
+    selective = workspace(one_layer(plain, recompute="selective"))
+    assert selective["attention backward"] - base["attention backward"] == core

@@ -86,3 +86,13 @@ def test_what_stays_is_what_the_layers_keep(gpt: Model, new_shard: NewShard, rec
     assert left["gpu/activations"] + shard.residual_nbytes == 2 * kept_by_layer(shard, recompute)
     assert left["gpu/communication"] == shard.residual_nbytes
     assert left["gpu/workspace"] == 0
+
+
+def test_gathered_inputs_are_workspace(gpt: Model, new_shard: NewShard) -> None:
+    taken = []
+    for sequence_parallel in (False, True):
+        shard = new_shard(gpt, tp=2, sequence_parallel=sequence_parallel)
+        arrays = forward(layers(shard), shard, stage=1, recompute="none", sends=True).program.arrays()
+        key = arrays.memory_keys.index("gpu/workspace")
+        taken.append([n for _, end, k, n in arrays.memory.tolist() if k == key and not end])
+    assert [b - a for a, b in zip(*taken, strict=True)] == [2 * 2 * 128 * 256] * 4

@@ -17,6 +17,16 @@ def test_the_warm_up_of_each_stage(p: int, v: int, m: int) -> None:
         assert [u.kind for u in row].index("B") == 2 * (p - 1 - stage) + (v - 1) * p + 1
 
 
+@pytest.mark.parametrize(("p", "v"), [(8, 3), (35, 3), (4, 2)])
+def test_chunks_in_flight_on_the_first_stage(p: int, v: int) -> None:
+    held = highest = 0
+    for unit in interleaved(p, v, 2 * p)[0]:
+        held += 1 if unit.kind == "F" else -1
+        highest = max(highest, held)
+    # Korthikanti et al. 2022, section 4.2.3: L·(1 + (p - 1)/(p·v)) layers; a chunk has L/(p·v).
+    assert highest == p * v + p - 1
+
+
 def test_short_batches_are_all_warm_up() -> None:
     kinds = "".join(u.kind for u in interleaved(4, 2, 4)[0])
     assert kinds == "F" * 8 + "B" * 8
