@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.engine.refine import Graph, factorize, refine
+from clustersim.engine.factorize import factorize
+from clustersim.engine.refine import Graph, refine
 from clustersim.engine.scene import Demand, LaneSpec, RendezvousSpec, Scene, Signature, weight
 from clustersim.engine.system import GroupBlock, System
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.engine.factorize import factorize
 from clustersim.engine.mix import mix
 
-__all__ = ["Graph", "factorize", "refine"]
+__all__ = ["Graph", "refine"]
 
 _U64 = np.uint64
 
@@ -61,18 +62,6 @@ def refine(graph: Graph) -> NDArray[np.int64]:
         if same_start and all(half.is_stable(colour, representative, num_labels) for half in halves):
             return colour
     raise ArithmeticError("colour refinement: the fixed point does not hold under any of three salts")
-
-
-def factorize(*columns: NDArray[np.generic]) -> NDArray[np.int64]:
-    """Number the distinct rows of some columns of equal length; columns that are constant cost nothing."""
-    code = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        if len(column) and (column != column[0]).any():
-            inverse = np.unique(column, return_inverse=True)[1].reshape(-1)
-            if code.any():
-                inverse = np.unique(code * (int(inverse.max()) + 1) + inverse, return_inverse=True)[1].reshape(-1)
-            code = inverse.astype(np.int64)
-    return code
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.engine import Engine
-from clustersim.engine.refine import factorize
+from clustersim.engine.factorize import factorize
 from clustersim.engine.scene import ONE
 from clustersim.trace.record import Rates
 
