@@ -102,7 +102,8 @@ def group_cost(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Tr
     for s, what in enumerate(traffic):
         busiest = _max_by_group(group, load[:, s] / capacity[row], n)
         seconds = busiest if what.pipelined else np.maximum(serial[:, s], busiest)
-        ns[:, s] = latency[:, s] + np.ceil(seconds * 1e9 - 1e-6).astype(np.int64)
+        # less what floats round up, far inside the 2^-40 of head-room that shared resources keep
+        ns[:, s] = latency[:, s] + np.ceil(seconds * 1e9 * (1 - 2**-46)).astype(np.int64)
         peak[:, s] = _max_by_group(group, load[:, s], n)
     return GroupCost(ns=ns, latency_ns=latency, group=group, row=row, load=load, peak_load=peak, memory_row=memory_row)
 

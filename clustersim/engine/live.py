@@ -45,7 +45,7 @@ def live_rows(system: System, declared: Iterable[int] = ()) -> NDArray[np.bool_]
     if hbm is not None:
         rows = hbm.rows[system.device, 0]
         np.add.at(bound, rows[rows >= 0], memory.reshape(-1, width).sum(axis=1)[rows >= 0])
-    live: NDArray[np.bool_] = bound > capacity * (1 + 1e-9)
+    live: NDArray[np.bool_] = bound > capacity * (1 + 2**-41)  # half of the head-room of shared resources
     kept = np.fromiter(declared, dtype=np.int64)
     live[kept] = True
     live[_dominated(system, live, kept)] = False
