@@ -87,6 +87,7 @@ class Engine:
         self._timed: dict[int, list[tuple[Lane, int]]] = {}
         self._active: dict[int, list[Activity]] = {}
         self._special: list[tuple[Lane, int]] = []
+        self._elastic: list[tuple[Lane, int]] = []
         self._recapped: dict[Lane, None] = {}
         self._callbacks: list[Any] = [self._instant]
         self._check_at = min(256, self._limits.num_events)
@@ -103,6 +104,8 @@ class Engine:
         now = int(self.env.now)
         gone = {lane for lane in self.lanes if lane.spec.job == job}
         self.cancelled |= gone
+        for waiting in (self._special, self._elastic):
+            waiting[:] = [(lane, j) for lane, j in waiting if lane not in gone]
         stopped = {
             activity
             for then, bucket in self._active.items()
@@ -172,7 +175,8 @@ class Engine:
     def _instant(self, _: Event) -> None:
         now: int = self.env.now  # type: ignore[assignment]  # whole nanoseconds throughout
         self.num_events += 1
-        timed, active, special, shuffle = self._timed, self._active, self._special, self._shuffle
+        timed, active, special, elastic = self._timed, self._active, self._special, self._elastic
+        shuffle = self._shuffle
         while True:
             ended = timed.pop(now, None)
             if ended is not None:
@@ -198,6 +202,8 @@ class Engine:
                                     timed[then] = [(lane, j)]
                                     if then not in active:
                                         schedule(event(callbacks), NORMAL, took)
+                            elif took == ELASTIC:
+                                elastic.append((lane, j))
                             else:
                                 special.append((lane, j))
             finished = active.pop(now, None) if active else None
@@ -209,15 +215,25 @@ class Engine:
                         activity.due = -1
                         self._finish(activity, now)
             if special:
-                starting = special[:]
-                special.clear()
+                starting, special = special, []
+                self._special = special
                 if shuffle is not None:
                     shuffle(starting)
                 for lane, j in starting:
-                    if lane not in self.cancelled:
+                    if lane.ns[j] == COLLECTIVE:  # inlined: the most frequent of them
+                        meeting, k = lane.rendezvous[lane.slot[j]], lane.sequence[j]
+                        meeting.pending[k] -= 1
+                        if not meeting.pending[k]:
+                            self._meet(meeting, k, now)
+                    else:
                         self._begin(lane, j, lane.ns[j], now)
             elif now in timed or now in active:
                 continue
+            elif elastic:
+                # last, when the collectives of the instant have taken their SMs: their speed is known then
+                for lane, j in elastic:
+                    self._begin_elastic(lane, j, now)
+                elastic.clear()
             elif self.stores.changed:
                 for lane, j in self.stores.grant():
                     self._begin(lane, j, lane.code[lane.op[j]], now)
@@ -231,15 +247,15 @@ class Engine:
             if self._progress is not None:
                 self._progress(now)
 
-    def _push(self, activity: Activity, then: int) -> None:
-        activity.due = then
-        bucket = self._active.get(then)
-        if bucket is not None:
-            bucket.append(activity)
-            return
-        self._active[then] = [activity]
-        if then not in self._timed:
-            self.env.schedule(_Instant(self._callbacks), delay=then - self.env.now)
+    def _push(self, activity: Activity, now: int, took: int) -> None:
+        then = activity.due = now + took
+        active = self._active
+        if then in active:
+            active[then].append(activity)
+        else:
+            active[then] = [activity]
+            if then not in self._timed:
+                self.env.schedule(_Instant(self._callbacks), NORMAL, took)
 
     def _release(self, lane: Lane, i: int) -> None:
         if lane.gives is not None and i in lane.gives:
@@ -248,7 +264,10 @@ class Engine:
         for j in lane.successors[i]:
             waits[j] -= 1
             if not waits[j]:
-                self._special.append((lane, j))
+                if lane.ns[j] == ELASTIC:
+                    self._elastic.append((lane, j))
+                else:
+                    self._special.append((lane, j))
 
     def _begin(self, lane: Lane, j: int, kind: int, now: int) -> None:
         if kind >= 0:
@@ -262,21 +281,24 @@ class Engine:
                 if then not in self._active:
                     self.env.schedule(_Instant(self._callbacks), NORMAL, kind)
         elif kind == ELASTIC:
-            signature = lane.signatures[lane.op[j]]
-            took, cap = signature.timings.get(lane.taken) or signature.beside(lane.taken, lane.num_sms)  # type: ignore[union-attr]
-            activity = Activity(lane, j, signature, cap, now)  # type: ignore[arg-type]
-            lane.start[j] = now
-            lane.running[j] = activity
-            if activity.demands:
-                self.sharing.add(activity)
-            self._push(activity, now + took)
+            self._elastic.append((lane, j))
         elif kind == COLLECTIVE:
-            meeting, k = lane.rendezvous[lane.flat.slot[j]], lane.flat.sequence[j]
+            meeting, k = lane.rendezvous[lane.slot[j]], lane.sequence[j]
             meeting.pending[k] -= 1
             if not meeting.pending[k]:
                 self._meet(meeting, k, now)
         elif kind == POOLED:
             self.stores.ask(now, lane, j)
+
+    def _begin_elastic(self, lane: Lane, j: int, now: int) -> None:
+        signature = lane.signatures[lane.op[j]]
+        took, cap = signature.timings.get(lane.taken) or signature.beside(lane.taken, lane.num_sms)  # type: ignore[union-attr]
+        activity = Activity(lane, j, signature, cap, now)  # type: ignore[arg-type]
+        lane.start[j] = now
+        lane.running[j] = activity
+        if activity.demands:
+            self.sharing.add(activity)
+        self._push(activity, now, took)
 
     def _meet(self, meeting: Rendezvous, k: int, now: int) -> None:
         """The last member has arrived: the collective starts for all."""
@@ -291,7 +313,7 @@ class Engine:
         activity = Activity(meeting, k, signature, cap, now)
         if took and activity.demands:
             self.sharing.add(activity)
-        self._push(activity, now + took)
+        self._push(activity, now, took)
 
     def _finish(self, activity: Activity, now: int) -> None:
         owner, k = activity.owner, activity.number
@@ -317,11 +339,11 @@ class Engine:
         for lane in self._recapped:
             for activity in lane.running.values():
                 _, cap = activity.signature.beside(lane.taken, lane.num_sms)
-                if cap != activity.cap and self.sharing.recap(activity, cap):
-                    rates[activity] = cap
+                if cap != activity.cap:
+                    self.sharing.recap(activity, cap, rates)
         self._recapped.clear()
         if self.sharing.changed:
-            rates.update(self.sharing.settle())
+            self.sharing.settle(rates)
         for activity, rate in rates.items():
             key = activity.owner, activity.number
             log = self.history.get(key)
@@ -334,7 +356,7 @@ class Engine:
                 activity.left -= activity.rate * (now - activity.since)
                 activity.since = now
             activity.rate = rate
-            self._push(activity, now - (-activity.left // rate))
+            self._push(activity, now, -(-activity.left // rate))
 
 
 def _lanes(scene: Scene, steps: Sequence[int]) -> list[Lane]:

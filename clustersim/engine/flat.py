@@ -62,7 +62,6 @@ def flatten(arrays: Arrays, steps: int) -> Flat:
     n = len(arrays)
     total = n * steps
     edges = _all_edges(arrays, steps)
-    edges = edges[np.lexsort((edges[:, 0], edges[:, 1]))]
     by_before = edges[np.argsort(edges[:, 0], kind="stable")]
     ends = np.cumsum(np.bincount(edges[:, 0], minlength=total)).tolist()
     targets = by_before[:, 1].tolist()
@@ -104,6 +103,8 @@ def flatten(arrays: Arrays, steps: int) -> Flat:
 
 def _all_edges(arrays: Arrays, steps: int) -> NDArray[np.int64]:
     n = len(arrays)
+    if steps == 1:
+        return arrays.edges.astype(np.int64)
     offsets = (np.arange(steps, dtype=np.int64) * n)[:, None, None]
     parts = [(arrays.edges[None] + offsets).reshape(-1, 2)]
     if steps > 1:
@@ -115,7 +116,9 @@ def _all_edges(arrays: Arrays, steps: int) -> NDArray[np.int64]:
         if crossing:
             joined = np.unique(np.concatenate(crossing), axis=0)
             parts.append((joined[None] + offsets[:-1] + np.array([0, n])).reshape(-1, 2))
-    return np.unique(np.concatenate(parts).astype(np.int64), axis=0).reshape(-1, 2)
+    joined = np.concatenate(parts).astype(np.int64)
+    unique = np.unique(joined[:, 1] * (n * steps) + joined[:, 0])
+    return np.stack([unique % (n * steps), unique // (n * steps)], axis=1)
 
 
 def is_collective(arrays: Arrays) -> NDArray[np.bool_]:

@@ -45,7 +45,9 @@ class Lane:
         "op",
         "rendezvous",
         "running",
+        "sequence",
         "signatures",
+        "slot",
         "spec",
         "start",
         "stores",
@@ -63,6 +65,8 @@ class Lane:
         self.code = code
         self.gives = flat.giving or None
         self.successors = flat.successors
+        self.slot = flat.slot
+        self.sequence = flat.sequence
         self.start = array("q", b"\xff" * 8 * len(flat))
         self.end = array("q", b"\xff" * 8 * len(flat))
         self.signatures = spec.signatures

@@ -94,25 +94,37 @@ class Sharing:
             if self.binding[resource]:
                 self.changed.add(resource)
 
-    def recap(self, activity: Activity, cap: int) -> bool:
-        """Change an activity's own speed; True when that is its rate, False when :meth:`settle` decides it."""
+    def recap(self, activity: Activity, cap: int, rates: dict[Activity, int]) -> None:
+        """Change an activity's own speed; ``rates`` takes its new rate unless :meth:`settle` has to find it."""
+        demands = activity.demands
+        alone = activity.rate == activity.cap
         activity.cap = cap
-        if not activity.demands:
-            return True
-        for resource, _, _ in activity.demands:
+        more = cap - activity.rate
+        for resource, load, _ in demands:
+            if self.binding[resource] or self.used[resource] + load * more > self.capacity[resource]:
+                alone = False
+        if alone:
+            for resource, load, _ in demands:
+                self.used[resource] += load * more
+            rates[activity] = cap
+            return
+        for resource, _, _ in demands:
             self.changed.add(resource)
             self.binding[resource] = True  # solve again: it may go faster or slower
-        return False
 
-    def settle(self) -> dict[Activity, int]:
-        """New rates after all changes of an instant: activity -> rate, for those whose rate differs.
+    def settle(self, rates: dict[Activity, int]) -> None:
+        """Find the rates after all changes of an instant.
 
         A resource that had room and still has it at everybody's present rate changes nothing (the fast path); around
         any other the connected component is solved again.
+
+        Parameters
+        ----------
+        rates : dict[Activity, int]
+            activity -> new rate, for those whose rate changes; what is found here replaces what it held
         """
         touched = [r for r in self.changed if self.binding[r] or self.used[r] > self.capacity[r]]
         self.changed.clear()
-        rates: dict[Activity, int] = {}
         seen: set[int] = set()
         for start in touched:
             if start not in seen:
@@ -121,7 +133,6 @@ class Sharing:
                     self._fill_one(start, activities, rates)
                 else:
                     self._fill(resources, activities, rates)
-        return rates
 
     def _component(self, start: int, seen: set[int]) -> tuple[list[int], dict[Activity, None]]:
         resources = [start]
@@ -167,6 +178,8 @@ class Sharing:
                     total -= w
             if rate != a.rate:
                 rates[a] = rate
+            else:
+                rates.pop(a, None)
         self.binding[resource] = binding
         self.used[resource] = self.capacity[resource] - room
 
@@ -210,6 +223,8 @@ class Sharing:
                     weights[r] -= w
                 if rate != a.rate:
                     rates[a] = rate
+                else:
+                    rates.pop(a, None)
         used = self.used
         for r in resources:
             used[r] = self.capacity[r] - room[r]
