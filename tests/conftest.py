@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -193,3 +197,15 @@ def scene() -> Scene:
 def new_scene() -> type[Scene]:
     """The class, for tests that make many."""
     return Scene
+
+
+@pytest.fixture(scope="session")
+def star() -> ModuleType:
+    """The small cluster of ``star.py``; a fixture, because tests are no package to import from."""
+    spec = spec_from_file_location("star", Path(__file__).with_name("star.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules["star"] = module
+    spec.loader.exec_module(module)
+    return module
