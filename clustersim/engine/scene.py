@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clustersim.engine.system import System
 
-__all__ = ["ONE", "Demand", "LaneSpec", "RendezvousSpec", "Scene", "Signature", "speed", "weight"]
+__all__ = ["ONE", "Demand", "LaneSpec", "RendezvousSpec", "Scene", "Signature", "weight"]
 
 ONE = 1 << 96
 """All the work of an op. Work left and rates are whole multiples of 1/ONE, so that sums do not depend on their order;
@@ -25,11 +25,6 @@ below its 2^-40 of head-room even where an op puts 2^-40 of its bytes, so ops th
 
 Demand = tuple[int, int, int]
 """(resource of the scene, load, weight): what all ops that the activity stands for put on one such resource."""
-
-
-def speed(ns: int) -> int:
-    """Rate at which all the work takes ``ns`` nanoseconds: ONE / ns, rounded up so that it ends on the nanosecond."""
-    return -(-ONE // ns)
 
 
 def weight(load: int, num_flows: int, peak_load: int) -> int:
@@ -74,13 +69,14 @@ class Signature:
     def beside(self, taken: int, num_sms: int) -> tuple[int, int]:
         """(duration [ns], speed) alone on its resources while collectives hold ``taken`` of the device's SMs.
 
-        The SM-bound part grows by num_sms / (num_sms - taken).
+        The SM-bound part grows by num_sms / (num_sms - taken). The speed is ONE / duration, rounded up so that the op
+        ends on its nanosecond.
         """
         timing = self.timings.get(taken)
         if timing is None:
-            grown = -(-self.sm_ns * num_sms // max(1, num_sms - taken)) if taken else self.sm_ns
-            ns = self.ns - self.sm_ns + grown
-            timing = self.timings[taken] = ns, speed(ns) if ns else 0
+            free = max(1, num_sms - taken)
+            work = (self.ns - self.sm_ns) * free + self.sm_ns * num_sms if taken else self.ns * free  # ns · free
+            timing = self.timings[taken] = -(-work // free), -(-ONE * free // work) if work else 0
         return timing
 
 

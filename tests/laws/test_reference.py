@@ -182,7 +182,8 @@ def share(running: list[Running], system: System, now: int) -> None:
     for a in running:
         rank = a.members[0][0].rank
         total = system.num_sms(rank)
-        a.cap = -(-ONE // (a.ns - a.sm_ns - (-a.sm_ns * total // max(1, total - taken[rank])))) if a.ns else 0
+        free = max(1, total - taken[rank]) if taken[rank] else total
+        a.cap = -(-ONE * free // ((a.ns - a.sm_ns) * free + a.sm_ns * total)) if a.ns else 0
     while rest:
         weights: dict[int, int] = {}
         for a in rest:
