@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from clustersim.collective.traffic import Algorithm
 from clustersim.engine.deadlock import Deadlock
 from clustersim.engine.engine import Engine
 from clustersim.engine.full import full_scene
@@ -36,6 +37,7 @@ def simulate(
     perturb: Mapping[str, Any] | None = None,
     limits: Limits | Mapping[str, float] | None = None,
     cost: CostModel = roofline,
+    algorithms: Mapping[str, str | Algorithm] | None = None,
     behaviour: Callable[[Engine], None] | None = None,
     varying: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
@@ -62,6 +64,9 @@ def simulate(
         when to stop early
     cost : CostModel
         seconds of a kernel on a GPU
+    algorithms : Mapping[str, str or Algorithm], optional
+        kind of collective -> the algorithm of its ops that pin none: {"all_reduce": "tree"}, or a callable of one's
+        own; NCCL's choice for kinds that are left out
     behaviour : callable, optional
         called with the engine before the clock starts, instead of launching all jobs at 0: it may use the verbs
         ``launch``, ``cancel``, ``set_capacity`` and ``at``, or start generators on ``engine.env``
@@ -80,7 +85,7 @@ def simulate(
     Raises
     ------
     BadInput
-        for jobs that do not fit the cluster or perturbations that name nothing
+        for jobs that do not fit the cluster, and for perturbations and algorithms that name nothing
     Deadlock
         when ops remain that nothing can start; ``.result`` holds what ran until then
     """
@@ -89,7 +94,9 @@ def simulate(
     perturbation = Perturbation.parse(perturb or {})
     topology = perturbed(cluster, perturbation)
     slow = [perturbation.slow_ranks if j == 0 else {} for j in range(len(listed))]
-    system = build(topology, listed, cost, slow)
+    system = build(topology, listed, cost, slow, algorithms)
+    left_open = {kind for block in system.blocks for kind, _, pinned in block.signatures if pinned is None}
+    idle = [f"algorithms.{k}: no effect: no op leaves it open" for k in system.algorithms if k not in left_open]
     declared = [topology.resources.find(name) for name in varying]
     live = live_rows(system, declared)
     if fold:
@@ -121,8 +128,15 @@ def simulate(
         topology=topology,
         fold="exact" if fold else "off",
         wall_s=time.perf_counter() - began,
-        warnings=tuple(dict.fromkeys([*topology.notes, *(note for job in listed for note in job.notes)])),
-        inputs={"seed": seed, "steps": steps, "perturb": perturbation.as_dict()},
+        warnings=tuple(dict.fromkeys([*topology.notes, *(note for job in listed for note in job.notes), *idle])),
+        inputs={
+            "seed": seed,
+            "steps": steps,
+            "perturb": perturbation.as_dict(),
+            "algorithms": {
+                kind: getattr(chosen, "__name__", str(chosen)) for kind, chosen in system.algorithms.items()
+            },
+        },
         rates=lambda: usage(engine),
     )
     if failure is not None:

@@ -6,17 +6,18 @@ and the folded run both start from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.collective.select import resolve
-from clustersim.collective.traffic import GroupShape, Traffic
+from clustersim.collective.bound import KINDS
+from clustersim.collective.select import ALGORITHMS, resolve
+from clustersim.collective.traffic import Algorithm, GroupShape, Traffic
 from clustersim.engine.group_cost import GroupCost, group_cost
 from clustersim.engine.local import LocalCost, local_cost, path_loads, paths
-from clustersim.faults import BadInput, Fault
+from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.kernel import CostModel
 from clustersim.topology.topology import Topology
 from clustersim.workload.check import check
@@ -116,6 +117,8 @@ class System:
     stores : Mapping[tuple[int, str], tuple[NDArray[int64], NDArray[int64]]]
         (job, pool) -> for each rank of the job the number of its store, and its place among the ranks that share it:
         the key that orders grants of one instant
+    algorithms : Mapping[str, str | Algorithm]
+        of each kind of collective, where its op pins none; the selector's for kinds that are not in it
     """
 
     topology: Topology
@@ -131,6 +134,7 @@ class System:
     blocks: list[GroupBlock]
     num_groups: int
     stores: Mapping[tuple[int, str], tuple[NDArray[np.int64], NDArray[np.int64]]]
+    algorithms: Mapping[str, str | Algorithm]
 
     @property
     def num_ranks(self) -> int:
@@ -158,7 +162,11 @@ class System:
 
 
 def build(
-    topology: Topology, jobs: Sequence[Job], cost: CostModel, slow_ranks: Sequence[Mapping[int, float]]
+    topology: Topology,
+    jobs: Sequence[Job],
+    cost: CostModel,
+    slow_ranks: Sequence[Mapping[int, float]],
+    algorithms: Mapping[str, str | Algorithm] | None = None,
 ) -> System:
     """Lay ``jobs`` on ``topology``.
 
@@ -166,17 +174,20 @@ def build(
     ----------
     slow_ranks : Sequence[Mapping[int, float]]
         per job: rank -> factor on its compute time
+    algorithms : Mapping[str, str | Algorithm], optional
+        see :class:`System`
 
     Raises
     ------
     BadInput
         more ranks than devices, ranks that do not exist, an op whose group or path does not exist, members of a group
-        that disagree on its collectives: all of them at once
+        that disagree on its collectives, algorithms or kinds of collectives that do not exist: all of them at once
     """
+    algorithms = algorithms or {}
     first_rank = np.concatenate([[0], np.cumsum([job.num_ranks for job in jobs])]).astype(np.int64)
     device = np.concatenate([_devices(job, topology) for job in jobs])
     slowdown = np.ones(len(device))
-    faults = [fault for job in jobs for fault in check(job, short=False)]
+    faults = [*_algorithm_faults(algorithms), *(fault for job in jobs for fault in check(job, short=False))]
     for j, (job, slow) in enumerate(zip(jobs, slow_ranks, strict=True)):
         for rank, factor in slow.items():
             if not 0 <= rank < job.num_ranks:
@@ -223,10 +234,22 @@ def build(
         blocks=[],
         num_groups=0,
         stores=_stores(topology, jobs, first_rank, device),
+        algorithms=algorithms,
     )
     for j, job in enumerate(jobs):
         _add_groups(system, j, job)
     return system
+
+
+def _algorithm_faults(algorithms: Mapping[str, str | Algorithm]) -> Iterator[Fault]:
+    for kind, algorithm in algorithms.items():
+        if kind not in KINDS:
+            rule = f"is not a collective: {', '.join(KINDS)}"
+            yield Fault(key="algorithms", value=kind, rule=rule, nearest=nearest_name(kind, KINDS))
+        if not callable(algorithm) and algorithm not in ALGORITHMS:
+            rule = f"is not an algorithm: {', '.join(ALGORITHMS)}, or a callable (kind, nbytes, shape) -> Traffic"
+            nearest = nearest_name(str(algorithm), ALGORITHMS)
+            yield Fault(key=f"algorithms.{kind}", value=algorithm, rule=rule, nearest=nearest)
 
 
 def _devices(job: Job, topology: Topology) -> NDArray[np.int64]:
@@ -394,7 +417,7 @@ def _block(
     shape = GroupShape(node=seating)
     traffic = []
     for kind, nbytes, algorithm in signatures:
-        chosen, _ = resolve(algorithm, kind, nbytes, shape)
+        chosen, _ = resolve(algorithm or system.algorithms.get(kind), kind, nbytes, shape)
         traffic.append(chosen(kind, nbytes, shape))
     index = {signature: k for k, signature in enumerate(signatures)}
     return GroupBlock(
