@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from clustersim.engine.limits import Limits
     from clustersim.engine.simulate import simulate
     from clustersim.faults import BadInput, Fault
+    from clustersim.hardware.kernel import Kernel
     from clustersim.library.card import list_cards
     from clustersim.library.job import load_job
     from clustersim.library.model import load_model
+    from clustersim.library.part import load_part
     from clustersim.library.topologies import load_topology
     from clustersim.topology.topology import Topology
     from clustersim.trace.result import Result
@@ -42,6 +44,7 @@ _HOME = {
     "GroupFamily": "clustersim.workload.job",
     "HostWork": "clustersim.workload.op",
     "Job": "clustersim.workload.job",
+    "Kernel": "clustersim.hardware.kernel",
     "Limits": "clustersim.engine.limits",
     "Model": "clustersim.workload.model",
     "ParallelPlan": "clustersim.workload.plan",
@@ -55,6 +58,7 @@ _HOME = {
     "list_cards": "clustersim.library.card",
     "load_job": "clustersim.library.job",
     "load_model": "clustersim.library.model",
+    "load_part": "clustersim.library.part",
     "load_topology": "clustersim.library.topologies",
     "plot": "",
     "simulate": "clustersim.engine.simulate",
@@ -74,6 +78,7 @@ __all__ = [
     "GroupFamily",
     "HostWork",
     "Job",
+    "Kernel",
     "Limits",
     "Model",
     "ParallelPlan",
@@ -87,6 +92,7 @@ __all__ = [
     "list_cards",
     "load_job",
     "load_model",
+    "load_part",
     "load_topology",
     "plot",
     "simulate",
