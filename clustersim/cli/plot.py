@@ -44,7 +44,7 @@ def plot(
         faults.append(Fault(key="--out", value=str(out), rule="must be in a folder that exists"))
     if faults:
         raise BadInput(faults)
-    save(_from_trace(run, kind) if kind in ("timeline", "breakdown") else _from_result(run, kind), out)
+    save(lambda: (_from_trace if kind in ("timeline", "breakdown") else _from_result)(run, kind), out)
     print(f"written to {out}")
     return OK
 

@@ -13,7 +13,7 @@ from clustersim.cli.output import table
 if TYPE_CHECKING:
     from clustersim.trace.result import Result
 
-__all__ = ["bytes_text", "report", "seconds_text"]
+__all__ = ["bytes_text", "report", "seconds_text", "wrapped"]
 
 _WIDTH = 80
 
@@ -32,8 +32,8 @@ def report(answer: Mapping[str, Any], result: Result) -> str:
     if answer["message"]:
         blocks.append(f"{answer['status']}: {answer['message']}")
     if answer["out_of_memory"]:
-        blocks.append(_wrapped(_lack(answer)))
-    warnings = [_wrapped(f"warning: {warning}") for warning in answer["warnings"]]
+        blocks.append(wrapped(_lack(answer)))
+    warnings = [wrapped(f"warning: {warning}") for warning in answer["warnings"]]
     return "\n\n".join([*blocks, "\n".join(warnings)] if warnings else blocks)
 
 
@@ -108,5 +108,6 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
 
 
-def _wrapped(text: str) -> str:
+def wrapped(text: str) -> str:
+    """A sentence over as many lines as it needs."""
     return textwrap.fill(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

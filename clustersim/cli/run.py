@@ -13,6 +13,7 @@ from clustersim.cli.output import BAD_INPUT, FAILED, OK, print_json, progress
 if TYPE_CHECKING:
     from clustersim.faults import Fault
     from clustersim.library.job import JobSetup
+    from clustersim.trace.result import Result
 
 __all__ = ["run"]
 
@@ -112,20 +113,31 @@ def _run_one(
             raise
         result = deadlock.result
     answer = summary(result)
-    written: list[str] = []
-    if out is not None:
-        from clustersim.study.run_folder import write_run
-
-        written = write_run(result, setup, out)
     if as_json:
         print_json(answer | ({"definitions": _meanings()} if definitions else {}))
     else:
         from clustersim.cli.report import report
 
         print(report(answer, result))
-        if out is not None:
-            print(f"\nwritten to {out}: {', '.join(written)}")
+    if out is not None and not _write(result, setup, out, quiet=as_json):
+        return FAILED
     return OK if answer["status"] == "ok" else FAILED
+
+
+def _write(result: Result, setup: JobSetup, out: Path, *, quiet: bool) -> bool:
+    """Write the run folder and say so; whether it could be written: the disk may have filled up meanwhile."""
+    import sys
+
+    from clustersim.study.run_folder import write_run
+
+    try:
+        written = write_run(result, setup, out)
+    except OSError as error:
+        print(f"--out: {str(out)!r} could not be written: {error}", file=sys.stderr)
+        return False
+    if not quiet:
+        print(f"\nwritten to {out}: {', '.join(written)}")
+    return True
 
 
 def _meanings() -> Mapping[str, Any]:

@@ -32,8 +32,8 @@ def run_sweep(
     fold: bool,
 ) -> int:
     """Run the product of ``vary`` over a process pool and print its table; the exit code."""
-    import os
     from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
 
     from clustersim.faults import BadInput
     from clustersim.study.sweep import points, sweep
@@ -44,10 +44,10 @@ def run_sweep(
     if wrong:
         raise BadInput(wrong)
     num_points = len(points(wanted))
-    workers = min(num_points, len(os.sched_getaffinity(0)))
+    workers = min(num_points, _num_cores())
     with progress("points", total=num_points) as at:
         if workers > 1:
-            with ProcessPoolExecutor(workers) as executor:
+            with ProcessPoolExecutor(workers, get_context("spawn")) as executor:
                 rows = sweep(setup, wanted, fold=fold, executor=executor, progress=at)
         else:
             rows = sweep(setup, wanted, fold=fold, progress=at)
@@ -63,6 +63,13 @@ def run_sweep(
     if statuses == {"bad_input"}:
         return BAD_INPUT
     return OK if "ok" in statuses else FAILED
+
+
+def _num_cores() -> int:
+    """Cores that this process may use."""
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _read(vary: Sequence[str]) -> tuple[dict[str, list[Any]], list[Fault]]:
@@ -124,11 +131,12 @@ def _text(rows: Sequence[Mapping[str, Any]]) -> str:
 def _reasons(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Why some were refused, each reason once."""
     from clustersim.cli.output import fault_line
+    from clustersim.cli.report import wrapped
     from clustersim.faults import Fault
 
     errors = [fault_line(Fault(**error)) for row in rows for error in row.get("errors", ())]
     for line in dict.fromkeys(errors):
-        yield f"refused: {line}"
+        yield wrapped(f"refused: {line}")
 
 
 def _value(value: Any) -> str:

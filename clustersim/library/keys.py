@@ -76,7 +76,7 @@ KEYS: Mapping[str, Key] = {
         Word(("bf16", "fp16", "fp32", "fp8")), "format of weights and activations; fp8 not yet supported", "bf16"
     ),
     "steps": Key(Whole(1, 10**5), "optimizer steps, back to back", 1),
-    "seed": Key(Whole(0, 2**63 - 1), "what all random draws follow from", 0),
+    "seed": Key(Whole(0, 2**32 - 1), "what all random draws follow from", 0),
     "plan.tp": Key(_DEGREE, "tensor-parallel ranks a layer", 1),
     "plan.pp": Key(_DEGREE, "pipeline stages", 1),
     "plan.dp": Key(_DEGREE, "replicas", otherwise="what fills the devices"),

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from clustersim.faults import BadInput
 from clustersim.library.job import JobSetup
 from clustersim.library.keys import KEYS
+from clustersim.library.topologies import load_topology
+from clustersim.topology.topology import Topology
 from clustersim.trace.result import Result
 from clustersim.workload.job import Job
 
-__all__ = ["without_effect"]
+__all__ = ["MOST_PAIRS", "without_effect"]
+
+MOST_PAIRS = 200_000
+"""Pairs of ranks whose routes are compared; a job with more is not judged by its routes."""
 
 
-def without_effect(setup: JobSetup, job: Job, result: Result) -> Iterator[str]:
+def without_effect(setup: JobSetup, topology: Topology, job: Job, result: Result) -> Iterator[str]:
     """A sentence for each setting that was given, is not the default, and changed no op of the run.
 
     Parameters
     ----------
     setup : JobSetup
+    topology : Topology
+        what it became, without perturbations
     job : Job
         what it became
     result : Result
@@ -33,57 +43,103 @@ def without_effect(setup: JobSetup, job: Job, result: Result) -> Iterator[str]:
     """
     for key, value in setup.values.items():
         if key in _RULES and value != KEYS[key].default:
-            reason = _RULES[key](value, job, result)
+            case = _Case(key=key, value=value, setup=setup, topology=topology, job=job, result=result)
+            reason = _RULES[key](case)
             if reason:
                 yield f"{key}: no effect: {reason}"
 
 
-def _nothing_random(value: Any, job: Job, result: Result) -> str | None:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Case:
+    """What a rule may look at."""
+
+    key: str
+    value: Any
+    setup: JobSetup
+    topology: Topology
+    job: Job
+    result: Result
+
+
+def _nothing_random(case: _Case) -> str | None:
     return "nothing in this run is drawn at random"
 
 
-def _between_nodes(value: Any, job: Job, result: Result) -> str | None:
-    """What joins nodes is not used when no process group has members on two of them."""
-    if result.topology.num_nodes == 1:
+def _fabric(case: _Case) -> str | None:
+    """What joins nodes does nothing when no group needs it, or when the routes are those of the cluster without it."""
+    if case.topology.num_nodes == 1:
         return "one node has nothing to join"
-    node_of = result.topology.node_of if job.devices is None else result.topology.node_of[job.devices]
+    pairs = _pairs_apart(case.topology, case.job)
+    if pairs is None:
+        return None
+    if not len(pairs):
+        return "no process group spans two nodes"
+    keys = ("nodes", "nics_per_node", *(key for key in KEYS if key.startswith("fabric")))
+    others = {key: case.setup.values[key] for key in keys if key in case.setup.values and key != case.key}
+    try:
+        plain = load_topology(case.setup.value("topology"), **others)
+    except BadInput:  # the others need it
+        return None
+    ways = _ways(case.topology, pairs), _ways(plain, pairs)
+    same = all(np.array_equal(mine, its) for mine, its in zip(*ways, strict=True))
+    return "the routes of every process group are the same without it" if same else None
+
+
+def _pairs_apart(topology: Topology, job: Job) -> NDArray[np.int64] | None:
+    """Devices on different nodes that are in one group, shape (n, 2); None when they are too many to look at."""
+    devices = np.arange(job.num_ranks) if job.devices is None else job.devices
+    found = []
     for family in job.families:
-        nodes = node_of[family.members]
-        if bool(np.any(nodes != nodes[:, :1])):
+        members = devices[family.members]
+        nodes = topology.node_of[members]
+        spanning = members[(nodes != nodes[:, :1]).any(axis=1)]
+        width = members.shape[1]
+        if len(spanning) * width**2 > MOST_PAIRS:
             return None
-    return "no process group spans two nodes"
+        pairs = np.stack([np.repeat(spanning, width, axis=1), np.tile(spanning, (1, width))], axis=2).reshape(-1, 2)
+        found.append(pairs[topology.node_of[pairs[:, 0]] != topology.node_of[pairs[:, 1]]])
+    return np.unique(np.concatenate(found), axis=0) if found else np.empty((0, 2), np.int64)
 
 
-def _several_replicas(value: Any, job: Job, result: Result) -> str | None:
-    return "dp is 1: there is nothing to reduce" if job.plan["dp"] == 1 else None
+def _ways(topology: Topology, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Routes with resources numbered as they first appear, and their capacities and latencies."""
+    rows = topology.route(pairs[:, 0], pairs[:, 1])
+    used = rows >= 0
+    _, first, number = np.unique(rows[used], return_index=True, return_inverse=True)
+    order = np.argsort(np.argsort(first))
+    resources = topology.resources
+    return used.sum(axis=1), order[number.ravel()], resources.capacity[rows[used]], resources.latency_ns[rows[used]]
 
 
-def _several_axes(value: Any, job: Job, result: Result) -> str | None:
-    degrees = [job.plan[axis] for axis in ("tp", "cp", "dp", "pp")]
+def _several_replicas(case: _Case) -> str | None:
+    return "dp is 1: there is nothing to reduce" if case.job.plan["dp"] == 1 else None
+
+
+def _several_axes(case: _Case) -> str | None:
+    degrees = [case.job.plan[axis] for axis in ("tp", "cp", "dp", "pp")]
     return "only one axis has more than one rank" if sum(degree > 1 for degree in degrees) < 2 else None
 
 
-def _slow_ranks(value: Any, job: Job, result: Result) -> str | None:
-    return "every factor is 1" if all(factor == 1 for factor in value.values()) else None
+def _slow_ranks(case: _Case) -> str | None:
+    return "every factor is 1" if all(factor == 1 for factor in case.value.values()) else None
 
 
-def _links(value: Any, job: Job, result: Result) -> str | None:
+def _links(case: _Case) -> str | None:
     """A link that differs from its like is a class of its own, so it is seen under its own name when it is used."""
-    names = set(value)
-    if isinstance(value, dict) and all(factor == 1 for factor in value.values()):
+    names = set(case.value)
+    if isinstance(case.value, dict) and all(factor == 1 for factor in case.value.values()):
         return "every factor is 1"
-    used = {rates.name for rates in result.usage}
+    used = {rates.name for rates in case.result.usage}
     return None if names & used else f"nothing crosses {', '.join(sorted(names))}"
 
 
-_RULES: dict[str, Callable[[Any, Job, Result], str | None]] = {
+_RULES: dict[str, Callable[[_Case], str | None]] = {
     "seed": _nothing_random,
-    "fabric": _between_nodes,
-    "fabric.oversubscription": _between_nodes,
-    "fabric.levels": _between_nodes,
-    "fabric.radix": _between_nodes,
-    "fabric.ecmp": _between_nodes,
-    "nics_per_node": _between_nodes,
+    "fabric": _fabric,
+    "fabric.oversubscription": _fabric,
+    "fabric.levels": _fabric,
+    "fabric.radix": _fabric,
+    "nics_per_node": _fabric,
     "plan.overlap_dp": _several_replicas,
     "plan.axis_order": _several_axes,
     "perturb.slow_ranks": _slow_ranks,

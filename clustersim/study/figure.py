@@ -1,8 +1,13 @@
-"""Figures to files."""
+"""Figures to files, with nothing left behind elsewhere."""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,8 +19,38 @@ SUFFIXES = (".png", ".pdf", ".svg")
 """What a figure can be saved as."""
 
 
-def save(ax: Axes, path: Path) -> Path:
-    """Write the figure of ``ax``; the suffix says how."""
-    figure = ax.figure
-    figure.savefig(path)  # type: ignore[union-attr]
+def save(draw: Callable[[], Axes], path: Path) -> Path:
+    """Write a figure.
+
+    Parameters
+    ----------
+    draw : callable
+        draws it, and is the first to load Matplotlib where nobody has yet
+    path : Path
+        its suffix says how: one of :data:`SUFFIXES`
+
+    Returns
+    -------
+    Path
+        of the file
+    """
+    with _no_cache():
+        figure = draw().get_figure(root=True)
+        if figure is None:
+            raise ValueError("draw: its axes are in no figure")
+        figure.savefig(path)
     return path
+
+
+@contextmanager
+def _no_cache() -> Iterator[None]:
+    """When it is loaded, Matplotlib lists the fonts in the user's home: here it does so in a folder that goes."""
+    if "matplotlib" in sys.modules or "MPLCONFIGDIR" in os.environ:
+        yield
+        return
+    with TemporaryDirectory(prefix="clustersim-") as folder:
+        os.environ["MPLCONFIGDIR"] = folder
+        try:
+            yield
+        finally:
+            del os.environ["MPLCONFIGDIR"]

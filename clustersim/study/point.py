@@ -176,8 +176,10 @@ def _case(values: Mapping[str, Any], model: Model | None, topology: Topology | N
 
 def _described(point: Point, result: Result) -> Result:
     """The result with where it came from and what had no effect."""
-    notes = (*point.notes, *result.warnings, *without_effect(point.setup, point.job, result))
-    return replace(result, warnings=tuple(dict.fromkeys(notes)), inputs=provenance(point.setup))
+    notes = (*point.notes, *result.warnings, *without_effect(point.setup, point.topology, point.job, result))
+    return replace(
+        result, warnings=tuple(dict.fromkeys(notes)), inputs=provenance(point.setup, point.topology, point.job)
+    )
 
 
 @contextmanager
@@ -230,8 +232,8 @@ def _too_long(case: Case, steps: int) -> Iterator[Fault]:
     num_ops = case.num_micro_batches * case.model.num_layers * _OPS_PER_LAYER * steps
     if num_ops > MOST_OPS:
         rule = (
-            f"gives {case.num_micro_batches} micro-batches of {case.model.num_layers} layers in {steps} steps: about "
-            f"{num_ops:.1e} ops must be at most {MOST_OPS:.0e}"
+            f"makes a run too long: {case.num_micro_batches} micro-batches x {case.model.num_layers} layers x steps "
+            f"{steps} are about {num_ops:.1e} ops, at most {MOST_OPS:.0e} are built"
         )
         each = case.replicas * case.micro_batch
         nearest = max(1, MOST_OPS * case.num_micro_batches // num_ops) * each

@@ -12,27 +12,41 @@ from clustersim.faults import BadInput
 from clustersim.library.card import KINDS, Card, read_card
 from clustersim.library.job import JobSetup
 from clustersim.library.keys import KEYS
+from clustersim.topology.topology import Topology
+from clustersim.workload.job import Job
 
 __all__ = ["cards_of", "provenance"]
 
 _PARTS = tuple(kind for kind, folder in KINDS.items() if "/parts/" in folder)
 
 
-def provenance(setup: JobSetup) -> dict[str, Any]:
+def provenance(setup: JobSetup, topology: Topology, job: Job) -> dict[str, Any]:
     """What a run was made from, as plain data.
+
+    Parameters
+    ----------
+    setup : JobSetup
+    topology : Topology
+        what it became
+    job : Job
+        what it became
 
     Returns
     -------
     dict
-        ``job``, ``settings`` (every key that has a value, defaults included), ``cards`` {kind/name: sha256} and
-        ``sha256`` over settings and cards
+        ``job``; ``settings``, all that have a value, those that were left open as they were resolved; ``cards``
+        {kind/name: sha256}; and ``sha256`` over settings and cards
     """
+    cards = cards_of(setup)
     settings = {key: _plain(setup.value(key)) for key in KEYS if setup.value(key) is not None}
-    cards = {f"{card.kind}/{card.name}": card.sha256 for card in cards_of(setup)}
+    settings |= {f"plan.{name}": value for name, value in job.plan.items() if f"plan.{name}" in KEYS}
+    settings |= {"nodes": topology.num_nodes}
     # Where a file lies does not change a run, what stands in it does.
-    named = settings | {key: Path(settings[key]).name for key in ("model", "topology") if key in settings}
-    content = json.dumps([named, cards], sort_keys=True).encode()
-    return {"job": setup.name, "settings": settings, "cards": cards, "sha256": hashlib.sha256(content).hexdigest()}
+    settings |= {card.kind: card.name for card in cards if card.kind in settings}
+    ordered = {key: settings[key] for key in KEYS if key in settings}
+    hashes = {f"{card.kind}/{card.name}": card.sha256 for card in cards}
+    content = json.dumps([ordered, hashes], sort_keys=True).encode()
+    return {"job": setup.name, "settings": ordered, "cards": hashes, "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def cards_of(setup: JobSetup) -> list[Card]:

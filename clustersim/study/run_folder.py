@@ -21,11 +21,12 @@ from clustersim.trace.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 __all__ = ["LiveRun", "open_run", "write_run"]
 
-_DEFAULTS = ("micro_batch", "dtype", "steps", "seed")
-"""Settings that a folder's job states even when they were left to their default: the default may change."""
+_STATED = ("nodes", "micro_batch", "dtype", "steps", "seed")
+"""Settings that a folder's job states even when they were left open: a default may change."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,9 @@ def write_run(result: Result, setup: JobSetup, folder: Path) -> list[str]:
         "job.toml": lambda path: path.write_text(_job_card(setup, result)),
         "cards": lambda path: _copy_cards(cards_of(setup), path),
         "trace.json": lambda path: _chrome(result, path),
-        "timeline.png": lambda path: _timeline(result, path),
     }
+    if len(result.trace):  # a run that was stopped may have nothing to draw
+        extras["timeline.png"] = lambda path: _timeline(result, path)
     run_folder.write(result, folder, extras)
     return sorted(path.name + "/" * path.is_dir() for path in folder.iterdir())
 
@@ -110,35 +112,50 @@ def _chrome(result: Result, path: Path) -> None:
 
 
 def _timeline(result: Result, path: Path) -> None:
-    from clustersim.plot import timeline
     from clustersim.study.figure import save
 
+    save(lambda: _draw(result), path)
+
+
+def _draw(result: Result) -> Axes:
+    """The last step, one rank of each class."""
+    from clustersim.plot import timeline
+
     trace = result.trace
-    save(timeline(trace, step=int(trace["step"].max()) if len(trace) else None), path)
+    ax = timeline(trace, step=int(trace["step"].max()))
+    shown = f"one rank of each of {len(result.record.lanes)} classes" if result.fold == "exact" else "every rank"
+    ax.set_title(f"{result.record.jobs[0].name} on {result.topology.name}: {shown}", loc="left")
+    return ax
 
 
 def _job_card(setup: JobSetup, result: Result) -> str:
     """The job as TOML: what was given, and what was derived in its place."""
-    plan = result.record.jobs[0].plan
-    values = {key: setup.value(key) for key in KEYS if key in setup.values or key in _DEFAULTS}
-    values |= {key: plan[key.removeprefix("plan.")] for key in KEYS if key.startswith("plan.") and _states(key, setup)}
-    values["nodes"] = result.topology.num_nodes
-    for key, kind in (("model", "model"), ("topology", "topology")):
-        path = next(card.path for card in cards_of(setup) if card.kind == kind)
-        values[key] = f"cards/{KINDS[kind]}/{path.name}"
+    resolved = result.inputs["settings"]
+    values = {key: resolved[key] for key in KEYS if key in setup.values or key in _STATED or key.startswith("plan.")}
+    if "plan.bucket_bytes" not in setup.values:  # a rule of its own, and no setting where nothing is reduced
+        del values["plan.bucket_bytes"]
+    for card in cards_of(setup):
+        if card.kind in ("model", "topology"):
+            values[card.kind] = f"cards/{KINDS[card.kind]}/{card.path.name}"
+    plan = {key.removeprefix("plan."): values.pop(key) for key in list(values) if key.startswith("plan.")}
+    given = [*values, *(f"plan.{key}" for key in plan)]
     sources = {
-        key: text for key, text in setup.sources.items() if any(k == key or k.startswith(f"{key}.") for k in values)
+        key: text for key, text in setup.sources.items() if any(k == key or k.startswith(f"{key}.") for k in given)
     }
-    lines = [f"name = {_toml(setup.name or result.record.jobs[0].name)}"]
-    lines += [f"description = {_toml(setup.description)}"] if setup.description else []
-    lines += ["", *(f"{_key(key)} = {_toml(value)}" for key, value in values.items())]
-    lines += ["", "[sources]", *(f"{_key(key)} = {_toml(text)}" for key, text in sources.items())] if sources else []
-    return "\n".join(lines) + "\n"
+    about = {"name": setup.name or result.record.jobs[0].name} | (
+        {"description": setup.description} if setup.description else {}
+    )
+    return (
+        "\n".join(
+            [*_table(about), "", *_table(values), "", "[plan]", *_table(plan)]
+            + (["", "[sources]", *_table(sources)] if sources else [])
+        )
+        + "\n"
+    )
 
 
-def _states(key: str, setup: JobSetup) -> bool:
-    """Whether a setting of the plan is stated: not one whose default is a rule that says nothing of this run."""
-    return key in setup.values or KEYS[key].default is not None or key in ("plan.dp", "plan.schedule")
+def _table(values: Mapping[str, Any]) -> list[str]:
+    return [f"{_key(key)} = {_toml(value)}" for key, value in values.items()]
 
 
 def _key(key: str) -> str:

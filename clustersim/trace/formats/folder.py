@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +12,7 @@ from functools import cached_property
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -137,10 +137,13 @@ def refuse_folder(folder: Path) -> list[Fault]:
             return [Fault(key="--out", value=str(folder), rule=rule, nearest=str(folder / "run"))]
     elif folder.exists():
         return [Fault(key="--out", value=str(folder), rule="must be a folder")]
-    parent = next((p for p in folder.absolute().parents if p.exists()), Path("/"))
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        return [Fault(key="--out", value=str(folder), rule=f"must be in a folder that can be written: {parent} cannot")]
-    return []
+    parent = next(parent for parent in folder.absolute().parents if parent.exists())
+    try:
+        with TemporaryDirectory(dir=parent):  # rights alone do not tell: a file system may be read-only or full
+            return []
+    except OSError as error:
+        rule = f"must be in a folder that can be written: {parent}: {error.strerror}"
+        return [Fault(key="--out", value=str(folder), rule=rule)]
 
 
 @contextmanager

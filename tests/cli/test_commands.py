@@ -1,0 +1,145 @@
+"""``list``, ``show``, ``compare``, ``plot``, ``export`` and the commands there are."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from clustersim.cli import app
+from clustersim.library.card import KINDS, list_cards
+from clustersim.library.keys import KEYS
+from clustersim.library.model import load_model
+from clustersim.trace.formats import parquet
+
+SHORT = ("tiny.toml",)
+
+
+def test_the_commands_there_are() -> None:
+    assert {name for name in app() if not name.startswith("-")} == {"run", "list", "show", "plot", "export", "compare"}
+
+
+class TestList:
+    def test_json_is_every_card_by_kind(self, call: Callable[..., Any]) -> None:
+        answer = call("list", "--json").json
+        assert set(answer) == set(KINDS)
+        cards = list_cards()
+        assert {kind: [card["name"] for card in found] for kind, found in answer.items()} == {
+            kind: [name for name, _ in found] for kind, found in cards.items()
+        }
+        assert all(card["description"] for found in answer.values() for card in found)
+
+    @pytest.mark.parametrize("kind", ["topology", "topologies", "gpu", "gpus", "jobs"])
+    def test_one_kind(self, call: Callable[..., Any], kind: str) -> None:
+        answer = call("list", kind, "--json")
+        assert (answer.code, len(answer.json)) == (0, 1)
+
+    def test_an_unknown_kind(self, call: Callable[..., Any]) -> None:
+        answer = call("list", "modle", "--json")
+        assert answer.code == 2
+        assert answer.json["errors"][0]["nearest"] == "model"
+
+
+class TestShow:
+    def test_every_key_with_what_is_legal(self, call: Callable[..., Any]) -> None:
+        answer = call("show", "keys", "--json").json
+        assert list(answer) == list(KEYS)
+        assert all(set(row) == {"unit", "default", "legal", "meaning"} for row in answer.values())
+        text = call("show", "keys").out
+        assert all(re.search(rf"^{re.escape(key)}: ", text, re.MULTILINE) for key in KEYS)
+
+    def test_a_model(self, call: Callable[..., Any]) -> None:
+        answer = call("show", "model", "llama-2-7b", "--json").json
+        assert answer["num_parameters"] == load_model("llama-2-7b").num_parameters == 6_738_415_616
+        assert answer["num_active_parameters"] == answer["num_parameters"]
+        assert answer["shapes"]["hidden"] == 4096
+        assert sum(answer["parameters_by_part"].values()) == answer["num_parameters"]
+        assert "6,738,415,616" in call("show", "model", "llama-2-7b").out
+
+    def test_a_topology(self, call: Callable[..., Any]) -> None:
+        answer = call("show", "topology", "dgx-h100", "--json").json
+        assert answer["gpus"] == {"h100-sxm": 8}
+        assert any(resource["kind"] == "nic" for resource in answer["resources"].values())
+
+    def test_a_job(self, call: Callable[..., Any]) -> None:
+        answer = call("show", "job", "tiny.toml", "--json").json
+        assert answer["settings"]["plan.dp"] == 8
+
+    @pytest.mark.parametrize("kind", ["part", "gpu"])
+    def test_a_part_with_its_sources(self, call: Callable[..., Any], kind: str) -> None:
+        answer = call("show", kind, "h100-sxm", "--json").json
+        assert answer["kind"] == "gpu"
+        assert answer["memory_bandwidth"] == 3.35e12
+        assert answer["sources"]["memory_bandwidth"]
+
+    @pytest.mark.parametrize("tokens", [("part", "h100-sx"), ("modle", "x"), ("model",), ("model", "llama-2-7")])
+    def test_what_there_is_not(self, call: Callable[..., Any], tokens: tuple[str, ...]) -> None:
+        answer = call("show", *tokens, "--json")
+        assert answer.code == 2
+        assert answer.json["errors"]
+
+
+class TestCompare:
+    def test_a_folder_with_a_job(self, call: Callable[..., Any]) -> None:
+        call("run", *SHORT, "--set", "micro_batch=2", "--out", "a")
+        answer = call("compare", "a", "tiny.toml", "--json").json
+        assert answer["changed_inputs"] == {"micro_batch": {"baseline": 2, "candidate": 1}}
+        step = answer["metrics"]["step_time_s"]
+        assert step["delta"] == pytest.approx(step["candidate"] - step["baseline"])
+        assert step["baseline"] == json.loads(Path("a/summary.json").read_text())["step_time_s"]
+        assert answer["breakdown_s"]["compute"]["ratio"] > 0
+        text = call("compare", "a", "tiny.toml").out
+        assert "micro_batch" in text
+        assert max(map(len, text.splitlines())) <= 80
+
+    def test_a_run_with_itself(self, call: Callable[..., Any]) -> None:
+        call("run", *SHORT, "--out", "a")
+        answer = call("compare", "a", "a", "--json").json
+        assert answer["changed_inputs"] == {}
+        assert {pair["delta"] for pair in answer["metrics"].values()} == {0}
+
+    def test_a_broken_folder(self, call: Callable[..., Any]) -> None:
+        call("run", *SHORT, "--out", "a")
+        Path("a/summary.json").write_text("{")
+        assert call("compare", "a", "tiny.toml", "--json").code == 2
+
+
+class TestPlot:
+    @pytest.mark.parametrize("kind", ["timeline", "breakdown", "memory", "links"])
+    def test_of_a_folder_and_of_a_job(self, call: Callable[..., Any], kind: str) -> None:
+        call("run", *SHORT, "--out", "a")
+        assert call("plot", "a", "--kind", kind, "--out", "of_folder.png").code == 0
+        assert call("plot", "tiny.toml", "--kind", kind, "--out", "of_job.png").code == 0
+        assert Path("of_folder.png").read_bytes() == Path("of_job.png").read_bytes()
+
+    @pytest.mark.parametrize("out", ["figure.gif", "nowhere/figure.png"])
+    def test_where_it_cannot_go(self, call: Callable[..., Any], out: str) -> None:
+        assert call("plot", *SHORT, "--out", out).code == 2
+
+
+class TestExport:
+    def test_parquet_is_the_trace(self, call: Callable[..., Any]) -> None:
+        call("run", *SHORT, "--out", "a")
+        assert call("export", "a", "--format", "parquet", "--out", "t.parquet").code == 0
+        pd.testing.assert_frame_equal(parquet.read("t.parquet"), parquet.read("a/trace.parquet"))
+
+    def test_chrome(self, call: Callable[..., Any]) -> None:
+        assert call("export", *SHORT, "--format", "chrome", "--out", "t.json").code == 0
+        events = json.loads(Path("t.json").read_text())["traceEvents"]
+        assert any(event["ph"] == "X" for event in events)
+
+    def test_hta_has_a_file_a_rank(self, call: Callable[..., Any]) -> None:
+        assert call("export", *SHORT, "--format", "hta", "--out", "hta").code == 0
+        paths = sorted(Path("hta").iterdir())
+        assert [path.name for path in paths] == ["rank_0.json.gz"]
+        assert json.loads(gzip.decompress(paths[0].read_bytes()))["distributedInfo"]["rank"] == 0
+
+    @pytest.mark.parametrize(("to", "out"), [("hta", "."), ("chrome", "."), ("parquet", "nowhere/t.parquet")])
+    def test_where_it_cannot_go(self, call: Callable[..., Any], to: str, out: str) -> None:
+        assert call("export", *SHORT, "--format", to, "--out", out).code == 2

@@ -1,0 +1,65 @@
+"""``clustersim run --vary``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+VARY = ("run", "tiny.toml", "--vary", "micro_batch=1,2", "--vary", "plan.pp=1,2")
+
+
+def test_every_combination_is_kept_and_the_best_comes_first(call: Callable[..., Any]) -> None:
+    answer = call(*VARY, "--json")
+    assert answer.code == 0
+    points = [(row["point"]["micro_batch"], row["point"]["plan.pp"]) for row in answer.json]
+    assert sorted(points) == [(1, 1), (1, 2), (2, 1), (2, 2)]
+    statuses = [row["status"] for row in answer.json]
+    assert statuses == ["ok", "ok", "bad_input", "bad_input"]  # pp 2 x dp 8 needs two nodes
+    speeds = [row["tokens_per_s_per_gpu"] for row in answer.json[:2]]
+    assert speeds == sorted(speeds, reverse=True)
+    assert all(error["key"] == "plan.dp" for error in answer.json[2]["errors"])
+
+
+def test_each_row_is_the_run_on_its_own(call: Callable[..., Any]) -> None:
+    for row in call(*VARY, "--json").json[:2]:
+        alone = call("run", "tiny.toml", "--set", f"micro_batch={row['point']['micro_batch']}", "--json").json
+        assert {k: row[k] for k in alone if k != "wall_s"} == {k: v for k, v in alone.items() if k != "wall_s"}
+
+
+def test_the_table_labels_what_does_not_fit_and_what_was_refused(call: Callable[..., Any]) -> None:
+    more = ("--set", "model=gpt2-xl", "--set", "seq_len=1024", "--set", "global_batch=1024")
+    answer = call("run", "tiny.toml", *more, "--vary", "micro_batch=1,3,128")
+    assert answer.code == 0
+    assert [line.split()[1] for line in answer.out.splitlines()[1:4]] == ["ok", "out_of_memory", "bad_input"]
+    assert "refused: " in answer.out
+    assert max(map(len, answer.out.splitlines()[:4])) <= 80
+
+
+def test_exit_codes(call: Callable[..., Any]) -> None:
+    assert call("run", "tiny.toml", "--vary", "micro_batch=3,5").code == 2
+    assert call("run", "tiny.toml", "--set", "limits.num_events=1", "--vary", "micro_batch=1,2").code == 1
+
+
+def test_faults_of_the_command_come_before_any_run(call: Callable[..., Any]) -> None:
+    answer = call("run", "tiny.toml", "--vary", "plan.tpp=1,2", "--vary", "nodes=0,1", "--vary", "steps", "--json")
+    assert answer.code == 2
+    assert [error["key"] for error in answer.json["errors"]] == ["plan.tpp", "plan.tpp", "nodes", "steps"]
+    assert call("run", "tiny.toml", "--vary", f"seed={','.join(map(str, range(10_001)))}").code == 2
+
+
+def test_lists_and_mappings_keep_their_commas(call: Callable[..., Any]) -> None:
+    values = "plan.axis_order=[tp,cp,dp,pp],[dp,tp,cp,pp]"
+    answer = call("run", "tiny.toml", "--vary", values, "--json")
+    assert [row["point"]["plan.axis_order"] for row in answer.json] == [
+        ["tp", "cp", "dp", "pp"],
+        ["dp", "tp", "cp", "pp"],
+    ]
+
+
+def test_the_table_on_disk(call: Callable[..., Any]) -> None:
+    answer = call(*VARY, "--json", "--out", "swept")
+    written = json.loads(Path("swept/sweep.json").read_text())
+    assert [row["point"] for row in written] == [row["point"] for row in answer.json]
+    assert {path.name for path in Path("swept").iterdir()} == {"sweep.json", "versions.json"}

@@ -1,0 +1,85 @@
+"""Settings said to have no effect have none: the run with and without them is the same to the nanosecond."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clustersim.library.job import JobSetup
+from clustersim.study.effects import _RULES
+from clustersim.study.point import prepare, run_point
+from clustersim.trace.result import Result
+
+# key -> a value and settings with which it does nothing; a value and settings with which it does something.
+ONE_NODE: dict[str, Any] = {"nodes": 1}
+TWO_NODES: dict[str, Any] = {"nodes": 2}
+TREE: dict[str, Any] = {"nodes": 8, "fabric": "fat_tree", "fabric.radix": 32}
+CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
+    "seed": [(7, ONE_NODE, False)],
+    "fabric": [("fat_tree", ONE_NODE, False), ("fat_tree", TREE, True)],
+    "fabric.oversubscription": [(4.0, ONE_NODE, False), (4.0, TREE, True)],
+    "fabric.levels": [(3, ONE_NODE, False), (3, TREE, False)],
+    "fabric.radix": [
+        (32, ONE_NODE, False),
+        (32, TWO_NODES, False),
+        (32, TREE | {"fabric.oversubscription": 3.0}, True),
+    ],
+    "nics_per_node": [(4, ONE_NODE, False), (8, TWO_NODES, False), (4, TWO_NODES, True)],
+    "plan.overlap_dp": [(False, ONE_NODE | {"plan.tp": 4, "plan.pp": 2}, False), (False, ONE_NODE, True)],
+    "plan.axis_order": [
+        (("dp", "tp", "cp", "pp"), ONE_NODE, False),
+        (("dp", "tp", "cp", "pp"), TWO_NODES | {"plan.tp": 2}, True),
+    ],
+    "perturb.slow_ranks": [({0: 1.0}, ONE_NODE, False), ({0: 2.0}, ONE_NODE, True)],
+    "perturb.slow_links": [
+        ({"node0/nic0.tx": 0.5}, ONE_NODE, False),
+        ({"node0/nic0.tx": 1.0}, TWO_NODES, False),
+        ({"node0/nic0.tx": 0.5}, TWO_NODES, True),
+    ],
+    "perturb.failed_links": [(("leaf0/up",), TWO_NODES, False), (("leaf0/up",) * 12, TREE, True)],
+}
+FLAT = [(key, *case) for key, cases in CASES.items() for case in cases]
+
+
+def told(result: Result, key: str) -> bool:
+    return any(warning.startswith(f"{key}: no effect") for warning in result.warnings)
+
+
+def same(one: Result, other: Result) -> bool:
+    pairs = zip(one.record.lanes, other.record.lanes, strict=False)
+    return len(one.record.lanes) == len(other.record.lanes) and all(
+        np.array_equal(a.end_ns, b.end_ns) and np.array_equal(a.start_ns, b.start_ns) for a, b in pairs
+    )
+
+
+def test_every_rule_has_a_case() -> None:
+    assert set(CASES) == set(_RULES)
+
+
+@pytest.mark.parametrize(("key", "value", "others", "acts"), FLAT)
+def test_told_if_and_only_if_it_does_nothing(
+    tiny: JobSetup, key: str, value: Any, others: dict[str, Any], acts: bool
+) -> None:
+    setup = tiny.with_values({"global_batch": 256, **{k: v for k, v in others.items() if k != key}})
+    without, with_it = run_point(setup), run_point(setup.with_values({key: value}))
+    assert told(with_it, key) is not acts
+    assert same(without, with_it) is not acts
+    assert not told(without, key)
+
+
+def test_a_fabric_that_no_group_crosses(tiny: JobSetup) -> None:
+    """Two nodes with a replica each would reduce over it; two jobs' worth of ranks that never meet do not."""
+    point = prepare(tiny.with_values({"nodes": 2, "fabric.oversubscription": 2.0, "global_batch": 256}))
+    apart = tuple(
+        replace(family, members=family.members.reshape(2, 8)) for family in point.job.families if family.name == "dp"
+    )
+    result = run_point(replace(point, job=replace(point.job, families=apart)))
+    assert "fabric.oversubscription: no effect: no process group spans two nodes" in result.warnings
+
+
+def test_a_default_that_is_stated_is_not_told(tiny: JobSetup) -> None:
+    result = run_point(tiny.with_values({"fabric.ecmp": "ideal", "seed": 0, "plan.overlap_dp": True}))
+    assert result.warnings == run_point(tiny).warnings

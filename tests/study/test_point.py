@@ -1,0 +1,119 @@
+"""Settings into a cluster and a job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import clustersim as cs
+from clustersim.faults import BadInput, Fault
+from clustersim.library.job import JobSetup
+from clustersim.study import point as module
+from clustersim.study.point import prepare, run_point
+
+
+def keys(error: pytest.ExceptionInfo[BadInput]) -> list[str]:
+    return [fault.key for fault in error.value.faults]
+
+
+def test_a_point_is_what_a_script_would_have_built(tiny: JobSetup) -> None:
+    run = run_point(tiny.with_values({"plan.tp": 2, "plan.zero": 1, "steps": 2}))
+    cluster = cs.load_topology("dgx-h100")
+    plan = cs.ParallelPlan(tp=2, dp=4, zero=1)
+    step = cs.training_step(cs.load_model("gpt2"), plan, global_batch=16, micro_batch=1, seq_len=128)
+    script = cs.simulate(cluster, step, steps=2)
+    ignored = {"wall_s", "job"}
+    mine, its = cs.summary(run), cs.summary(script)
+    assert {k: v for k, v in mine.items() if k not in ignored} == {k: v for k, v in its.items() if k not in ignored}
+    assert mine["job"] == "tiny"
+
+
+def test_every_setting_reaches_the_run(tiny: JobSetup) -> None:
+    settings: dict[str, Any] = {
+        "nodes": 2,
+        "fabric": "fat_tree",
+        "fabric.oversubscription": 2.0,
+        "fabric.radix": 32,
+        "nics_per_node": 4,
+        "dtype": "fp16",
+        "plan.axis_order": ("dp", "tp", "cp", "pp"),
+        "plan.tp": 2,
+        "perturb.slow_ranks": {3: 1.5},
+        "perturb.slow_links": {"node0/nic0.tx": 0.5},
+        "limits.num_events": 10**6,
+        "seed": 5,
+        "steps": 2,
+    }
+    point = prepare(tiny.with_values(settings))
+    assert point.topology.num_nodes == 2
+    assert point.job.plan["axis_order"] == ["dp", "tp", "cp", "pp"]
+    assert point.job.ledger.dtype == "fp16"
+    assert point.arguments == {
+        "steps": 2,
+        "seed": 5,
+        "perturb": {"slow_ranks": {3: 1.5}, "slow_links": {"node0/nic0.tx": 0.5}},
+        "limits": {"num_events": 10**6},
+    }
+    assert {b.kind for b in point.topology.resources.blocks} >= {"leaf_up"}
+
+
+def test_every_field_of_the_plan_is_a_setting() -> None:
+    from dataclasses import fields
+
+    from clustersim.library.keys import KEYS
+
+    plan = {f"plan.{field.name}": field.default for field in fields(cs.ParallelPlan)}
+    mine = {key: KEYS[key].default for key in KEYS if key.startswith("plan.")}
+    assert mine == plan
+
+
+def test_faults_of_all_parts_come_together(tiny: JobSetup) -> None:
+    setup = tiny.with_values({"plan.tp": 5, "nics_per_node": 3, "perturb.slow_ranks": {0: 2.0}})
+    refused = [Fault(key="seq_len", value="nan", rule="must be a number")]
+    with pytest.raises(BadInput) as error:
+        prepare(setup, refused)
+    assert keys(error) == ["seq_len", "nics_per_node", "plan.tp", "plan.tp", "plan.tp"]
+
+
+def test_nothing_is_built_before_all_is_checked(tiny: JobSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(*args: object, **kwargs: object) -> None:
+        raise AssertionError("built")
+
+    monkeypatch.setattr(module, "training_step", build)
+    for bad in ({"plan.dp": 3}, {"global_batch": 2**24, "steps": 100}, {"perturb.slow_ranks": {8: 2.0}}):
+        with pytest.raises(BadInput):
+            prepare(tiny.with_values(bad))
+
+
+def test_the_most_ops_is_a_batch_that_is_built(tiny: JobSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_OPS", 1000)
+    with pytest.raises(BadInput) as error:
+        prepare(tiny.with_values({"global_batch": 800}))
+    nearest = error.value.faults[0].nearest
+    assert isinstance(nearest, int)
+    prepare(tiny.with_values({"global_batch": nearest}))
+
+
+def test_the_estimate_of_ops_is_near(tiny: JobSetup) -> None:
+    """Twenty a layer and micro-batch, within a factor of two either way, for a plan of each kind."""
+    for values in ({}, {"plan.tp": 2}, {"plan.pp": 2, "global_batch": 64}, {"plan.tp": 4, "plan.recompute": "full"}):
+        point = prepare(tiny.with_values({"global_batch": 128, **values}))
+        num_ops = sum(len(program.arrays()) for program in point.job.programs)
+        micro_batches = 128 // point.job.plan["dp"] if "global_batch" not in values else 64 // point.job.plan["dp"]
+        assert 0.5 < num_ops / (micro_batches * 12 * module._OPS_PER_LAYER) < 2
+
+
+def test_nodes_are_what_a_fault_of_devices_is_about(tiny: JobSetup) -> None:
+    with pytest.raises(BadInput) as error:
+        prepare(tiny.with_values({"nodes": 2, "plan.dp": 16, "plan.pp": 2, "plan.tp": 1}))
+    assert (error.value.faults[0].key, error.value.faults[0].nearest) == ("plan.dp", 8)
+    with pytest.raises(BadInput) as error:
+        prepare(tiny.with_values({"nodes": 2, "plan.dp": 3, "plan.pp": 3}))
+    assert (error.value.faults[0].key, error.value.faults[0].value) == ("nodes", 2)
+
+
+def test_notes_of_a_reader_are_warnings_of_the_run(tiny: JobSetup) -> None:
+    result = run_point(tiny.with_values({"model": "llama-2-7b", "nodes": 1, "plan.tp": 8, "plan.pp": 1}))
+    assert result.inputs["settings"]["plan.dp"] == 1
+    assert result.inputs["cards"].keys() >= {"model/llama-2-7b", "topology/dgx-h100", "gpu/h100-sxm", "nic/connectx-7"}

@@ -1,0 +1,54 @@
+"""Where a run came from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clustersim.library.card import list_cards, read_card
+from clustersim.library.job import JobSetup
+from clustersim.study.point import run_point
+from clustersim.study.provenance import cards_of
+
+
+def parts_in(table: object, parts: dict[str, set[str]]) -> set[tuple[str, str]]:
+    """Every part of the library that a card's text names under a key of that kind."""
+    found = set()
+    if isinstance(table, dict):
+        for key, value in table.items():
+            if isinstance(value, str):
+                found |= {(kind, value) for kind, names in parts.items() if kind in key and value in names}
+            else:
+                found |= parts_in(value, parts)
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name, _ in list_cards()["topology"]])
+def test_every_part_of_a_topology_is_found_once(name: str) -> None:
+    kinds = ("gpu", "cpu", "superchip", "link", "nic", "switch", "drive")
+    parts = {kind: {card for card, _ in list_cards()[kind]} for kind in kinds}
+    cards = cards_of(JobSetup.of(model="gpt2", topology=name))
+    found = [(card.kind, card.name) for card in cards]
+    assert len(set(found)) == len(found)
+    assert parts_in(read_card("topology", name).data, parts) <= set(found)
+    for card in cards:
+        if card.kind == "superchip":
+            assert parts_in(card.data, parts) <= set(found)
+
+
+def test_the_hash_follows_content_not_place(tiny: JobSetup, tmp_path: Path) -> None:
+    plain = run_point(tiny).inputs
+    copied = tmp_path / "gpt2.toml"
+    copied.write_bytes(read_card("model", "gpt2").path.read_bytes())
+    assert run_point(tiny.with_values({"model": str(copied)})).inputs == plain
+    copied.write_bytes(copied.read_bytes() + b"\n# changed\n")
+    assert run_point(tiny.with_values({"model": str(copied)})).inputs["sha256"] != plain["sha256"]
+    assert run_point(tiny.with_values({"micro_batch": 2})).inputs["sha256"] != plain["sha256"]
+
+
+def test_what_was_left_open_is_stated_as_resolved(tiny: JobSetup) -> None:
+    settings = run_point(tiny).inputs["settings"]
+    assert (settings["nodes"], settings["plan.dp"], settings["plan.schedule"]) == (1, 8, "1f1b")
+    given = {"nodes": 1, "plan.dp": 8, "plan.schedule": "1f1b", "plan.sequence_parallel": False}
+    assert run_point(tiny.with_values(given)).inputs["sha256"] == run_point(tiny).inputs["sha256"]
