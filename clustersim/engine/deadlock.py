@@ -61,10 +61,10 @@ def _why(engine: Engine, lane: Lane, i: int) -> tuple[str, tuple[Lane, int] | No
     before = [int(b) for b in lane.flat.edges[lane.flat.edges[:, 1] == i, 0] if lane.end[int(b)] < 0]
     if before:
         return f"{_named(engine, lane, i)} waits for {_named(engine, lane, before[0])}", (lane, before[0])
+    if lane.start[i] >= 0:
+        return f"{_named(engine, lane, i)} has started and never ends: {_held_by(engine, lane, i)}", None
     if (lane, i) in engine.stores.needs:
-        pools = ", ".join(f"{amount} of {pool}" for pool, amount in lane.flat.pooled[i])
-        holder = next(((lane, j) for j in lane.flat.giving if lane.end[j] < 0 and j != i), None)
-        return f"{_named(engine, lane, i)} waits for the pool: {pools}", holder
+        return _why_pooled(engine, lane, i)
     if lane.code[lane.op[i]] == COLLECTIVE:
         meeting, k = lane.rendezvous[lane.flat.slot[i]], lane.flat.sequence[i]
         for other, ops in meeting.members:
@@ -79,6 +79,52 @@ def _why(engine: Engine, lane: Lane, i: int) -> tuple[str, tuple[Lane, int] | No
                     (other, ops[k]),
                 )
     return f"{_named(engine, lane, i)} is ready and was never started", None
+
+
+def _held_by(engine: Engine, lane: Lane, i: int) -> str:
+    """The resource that gives an op in progress nothing."""
+    joint = lane.code[lane.op[i]] == COLLECTIVE
+    op = (lane.rendezvous[lane.slot[i]], lane.sequence[i]) if joint else (lane, i)
+    limit = next(activity.limit for activity in engine.stuck if (activity.owner, activity.number) == op)
+    return f"{engine.scene.system.topology.resources.name(engine.scene.row[limit])} has no bandwidth left for it"
+
+
+def _why_pooled(engine: Engine, lane: Lane, i: int) -> tuple[str, tuple[Lane, int] | None]:
+    """Which pool is short, and who would give back to it: one that holds some of it rather than one that waits too."""
+    stores = engine.stores
+    for pool, amount in lane.flat.pooled[i]:
+        store = lane.stores[pool][0]
+        if stores.available[store] >= amount:
+            continue
+        capacity = engine.scene.system.jobs[lane.spec.job].pools[pool].capacity
+        line = (
+            f"{_named(engine, lane, i)} waits for {amount} of {pool}, {stores.available[store]} of {capacity} are free"
+        )
+        givers = [
+            (_held(other, pool) <= 0, number, j)
+            for number, other in enumerate(engine.lanes)
+            if other.stores.get(pool, (-1, 0))[0] == store and other.spec.job == lane.spec.job
+            for j, amounts in other.flat.giving.items()
+            if other.end[j] < 0 and (other, j) != (lane, i) and pool in dict(amounts)
+        ]
+        if not givers:
+            return f"{line}, and no op will give any back", None
+        _, number, j = min(givers)
+        return f"{line}, and {_named(engine, engine.lanes[number], j)} would give some back", (engine.lanes[number], j)
+    # enough of everything: an earlier request heads a line
+    pool, (_, _, j, ahead) = next(
+        (pool, stores.lines[lane.stores[pool][0]][0])
+        for pool, _ in lane.flat.pooled[i]
+        if stores.lines[lane.stores[pool][0]][0][2:] != (i, lane)
+    )
+    return f"{_named(engine, lane, i)} waits in the line for {pool} behind {_named(engine, ahead, j)}", (ahead, j)
+
+
+def _held(lane: Lane, pool: str) -> int:
+    """Units of a pool that a lane has taken and not given back."""
+    taken = sum(amount for j, a in lane.flat.pooled.items() for p, amount in a if p == pool and lane.start[j] >= 0)
+    given = sum(amount for j, a in lane.flat.giving.items() for p, amount in a if p == pool and lane.end[j] >= 0)
+    return taken - given
 
 
 def _arrived(engine: Engine, lane: Lane, i: int) -> bool:

@@ -8,22 +8,24 @@ order in which events were inserted never matters.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import simpy
 from simpy.events import NORMAL, URGENT, Event
 
+from clustersim.engine.cast import lanes_of, meetings_of
 from clustersim.engine.deadlock import Deadlock, wait_for
-from clustersim.engine.flat import Flat, flatten
-from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, Lane, Rendezvous
+from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, Lane, Rendezvous
 from clustersim.engine.limits import LimitReached, Limits
-from clustersim.engine.scene import LaneSpec, Scene
+from clustersim.engine.scene import Scene
 from clustersim.engine.sharing import Activity, Sharing
 from clustersim.engine.stores import Stores
 
 __all__ = ["Engine"]
+
+_NEVER = 1 << 62
+"""An instant [ns] that no run reaches: 146 years."""
 
 Shuffle = Callable[[list[Any]], None]
 
@@ -51,6 +53,10 @@ class Engine:
         when to stop early
     shuffle : callable, optional
         permutes a list in place: tests use it to show that insertion order does not matter
+    progress : callable, optional
+        called now and then with the simulated time [ns]
+    varying : Mapping[str, int], optional
+        names of the resources whose capacity may change -> their number in the scene
 
     Attributes
     ----------
@@ -70,17 +76,20 @@ class Engine:
         limits: Limits | None = None,
         shuffle: Shuffle | None = None,
         progress: Callable[[int], None] | None = None,
+        varying: Mapping[str, int] | None = None,
     ) -> None:
         self.scene = scene
         self.env = simpy.Environment()
         self.sharing = Sharing(scene.capacity)
         self.stores = Stores(scene.store_capacity)
-        self.lanes = _lanes(scene, steps)
-        self.rendezvous = _rendezvous(scene, self.lanes)
+        self.lanes = lanes_of(scene, steps)
+        self.rendezvous = meetings_of(scene, self.lanes)
         self.history: dict[tuple[Any, int], list[tuple[int, int, int]]] = {}
         self.launched: dict[int, int] = {}
         self.cancelled: set[Lane] = set()
         self.num_events = 0
+        self._planned: set[int] = set()
+        self._varying = varying or {}
         self._limits = limits or Limits()
         self._shuffle = shuffle
         self._progress = progress
@@ -96,7 +105,16 @@ class Engine:
     # --- verbs -------------------------------------------------------------------------------------------------
 
     def launch(self, job: int, at: int = 0) -> None:
-        """Start a job of the scene ``at`` [ns] or later: its roots become ready then."""
+        """Start a job of the scene ``at`` [ns] or later: its roots become ready then.
+
+        Raises
+        ------
+        ValueError
+            when it has been launched before
+        """
+        if job in self._planned:
+            raise ValueError(f"job {job} has been launched; a job runs once")
+        self._planned.add(job)
         self.at(max(at, int(self.env.now)), lambda _: self._start(job))
 
     def cancel(self, job: int) -> None:
@@ -127,13 +145,37 @@ class Engine:
         self.stores.forget(gone)
         self._wake(now)
 
-    def set_capacity(self, resource: int, capacity: int) -> None:
-        """Change the capacity of a shared resource of the scene [B/s] from now on."""
-        self.sharing.set_capacity(resource, capacity)
+    def set_capacity(self, name: str, capacity: float) -> None:
+        """Change the capacity of a resource [B/s] from now on; 0 is an outage.
+
+        No op runs faster than it would alone at the capacities of the beginning: describe a link at its best and slow
+        it from instant 0.
+
+        Raises
+        ------
+        KeyError
+            when ``name`` was not declared as varying before the run
+        ValueError
+            when ``capacity`` is negative or not finite
+        """
+        if name not in self._varying:
+            declared = ", ".join(self._varying) or "none"
+            raise KeyError(f"{name} is not declared as varying; declared: {declared}")
+        if not 0 <= capacity < float("inf"):
+            raise ValueError(f"{name}: capacity {capacity} must be finite and not negative")
+        self.sharing.set_capacity(self._varying[name], round(capacity))
         self._wake(int(self.env.now))
 
     def at(self, when: int, callback: Callable[[Engine], None]) -> None:
-        """Call ``callback(engine)`` at an instant [ns]."""
+        """Call ``callback(engine)`` at an instant [ns].
+
+        Raises
+        ------
+        ValueError
+            when that instant is past
+        """
+        if when < self.env.now:
+            raise ValueError(f"{when} ns is past: it is {self.env.now} ns")
 
         def handle(_: Event) -> None:
             callback(self)
@@ -158,6 +200,11 @@ class Engine:
         if waiting:
             raise Deadlock(waiting)
 
+    @property
+    def stuck(self) -> list[Activity]:
+        """Ops in progress that a resource holds at next to nothing."""
+        return [activity for activity in self._active.get(_NEVER, ()) if activity.due == _NEVER]
+
     # --- instants ----------------------------------------------------------------------------------------------
 
     def _too_long(self) -> None:
@@ -166,7 +213,8 @@ class Engine:
 
     def _start(self, job: int) -> None:
         self.launched[job] = int(self.env.now)
-        self._special += [(lane, op) for lane in self.lanes if lane.spec.job == job for op in lane.flat.roots]
+        mine = [lane for lane in self.lanes if lane.spec.job == job and lane not in self.cancelled]
+        self._special += [(lane, op) for lane in mine for op in lane.flat.roots]
 
     def _wake(self, now: int) -> None:
         """Have an instant handled at ``now``, after the event in hand."""
@@ -202,7 +250,7 @@ class Engine:
                                     timed[then] = [(lane, j)]
                                     if then not in active:
                                         schedule(event(callbacks), NORMAL, took)
-                            elif took == ELASTIC:
+                            elif took in (ELASTIC, SLOWED):
                                 elastic.append((lane, j))
                             else:
                                 special.append((lane, j))
@@ -248,13 +296,13 @@ class Engine:
                 self._progress(now)
 
     def _push(self, activity: Activity, now: int, took: int) -> None:
-        then = activity.due = now + took
+        then = activity.due = min(now + took, _NEVER)
         active = self._active
         if then in active:
             active[then].append(activity)
         else:
             active[then] = [activity]
-            if then not in self._timed:
+            if then not in self._timed and then != _NEVER:
                 self.env.schedule(_Instant(self._callbacks), NORMAL, took)
 
     def _release(self, lane: Lane, i: int) -> None:
@@ -264,7 +312,7 @@ class Engine:
         for j in lane.successors[i]:
             waits[j] -= 1
             if not waits[j]:
-                if lane.ns[j] == ELASTIC:
+                if lane.ns[j] in (ELASTIC, SLOWED):
                     self._elastic.append((lane, j))
                 else:
                     self._special.append((lane, j))
@@ -280,7 +328,7 @@ class Engine:
                 self._timed[then] = [(lane, j)]
                 if then not in self._active:
                     self.env.schedule(_Instant(self._callbacks), NORMAL, kind)
-        elif kind == ELASTIC:
+        elif kind in (ELASTIC, SLOWED):
             self._elastic.append((lane, j))
         elif kind == COLLECTIVE:
             meeting, k = lane.rendezvous[lane.slot[j]], lane.sequence[j]
@@ -291,7 +339,7 @@ class Engine:
             self.stores.ask(now, lane, j)
 
     def _begin_elastic(self, lane: Lane, j: int, now: int) -> None:
-        signature = lane.signatures[lane.op[j]]
+        signature = lane.signatures[lane.op[j]] if lane.ns[j] != SLOWED else lane.unshared[lane.op[j]]
         took, cap = signature.timings.get(lane.taken) or signature.beside(lane.taken, lane.num_sms)  # type: ignore[union-attr]
         activity = Activity(lane, j, signature, cap, now)  # type: ignore[arg-type]
         lane.start[j] = now
@@ -357,49 +405,3 @@ class Engine:
                 activity.since = now
             activity.rate = rate
             self._push(activity, now, -(-activity.left // rate))
-
-
-def _lanes(scene: Scene, steps: Sequence[int]) -> list[Lane]:
-    """Lanes share everything that they can: programs laid flat, durations of equal ops on equal devices."""
-    flats: dict[tuple[int, int], tuple[Flat, list[int]]] = {}
-    durations: dict[tuple[object, ...], list[int]] = {}
-    lanes = []
-    for spec in scene.lanes:
-        program = (spec.program, steps[spec.job])
-        if program not in flats:
-            flat = flatten(scene.system.programs[spec.program], steps[spec.job])
-            flats[program] = flat, np.tile(flat.arrays.op, flat.steps).tolist()
-        flat, op = flats[program]
-        code = _codes(scene, spec)
-        key = (*program, *code)
-        if key not in durations:
-            ns = np.array(code, dtype=np.int64)[op] if op else np.empty(0, np.int64)
-            ns[list(flat.pooled)] = POOLED
-            durations[key] = ns.tolist()
-        lanes.append(Lane(spec, flat, durations[key], op, code))
-    return lanes
-
-
-def _codes(scene: Scene, spec: LaneSpec) -> list[int]:
-    """By distinct op: how long it takes, or how its end is found."""
-    beside = any(s.num_sms for number in spec.rendezvous.values() for s in scene.rendezvous[number].signatures)
-    return [
-        COLLECTIVE if s is None else ELASTIC if s.ns and (s.demands or (beside and s.sm_ns)) else s.ns
-        for s in spec.signatures
-    ]
-
-
-def _rendezvous(scene: Scene, lanes: list[Lane]) -> list[Rendezvous]:
-    meetings = []
-    for spec in scene.rendezvous:
-        script = scene.system.blocks[spec.block].script
-        members, rounds = [], 1
-        for number, slot in spec.members:
-            lane = lanes[number]
-            rounds = lane.flat.steps
-            at = lane.flat.slots.index(slot) if slot in lane.flat.slots else -1
-            members.append((lane, lane.flat.slot_ops[at] if at >= 0 else []))
-        meetings.append(Rendezvous(spec, np.tile(script, rounds).tolist(), members))
-    for lane in lanes:
-        lane.rendezvous = [meetings[lane.spec.rendezvous[slot]] for slot in lane.flat.slots]
-    return meetings

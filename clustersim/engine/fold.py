@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.factorize import factorize
+from clustersim.engine.live import Live
 from clustersim.engine.refine import Graph, refine
 from clustersim.engine.scene import Demand, LaneSpec, RendezvousSpec, Scene, Signature, weight
 from clustersim.engine.system import GroupBlock, System
@@ -30,24 +32,26 @@ class _Classes:
     first_store: dict[tuple[int, str], int]
 
 
-def folded_scene(system: System, live: NDArray[np.bool_], launch_of: NDArray[np.int64]) -> Scene:
+def folded_scene(system: System, live: Live, launch_of: NDArray[np.int64], declared: Sequence[int] = ()) -> Scene:
     """Play one rank of each class.
 
     Parameters
     ----------
-    live : NDArray[bool], shape (num_resources,)
-        resources that can bind
+    live : Live
+        what can bind
     launch_of : NDArray[int64], shape (num_ranks,)
         number of the launch that each rank belongs to: ranks launched apart are told apart
+    declared : Sequence[int]
+        resources whose capacity may change: each is told apart from all others, condition (g)
     """
-    classes = _classes(system, live, launch_of)
+    classes = _classes(system, live.rows, launch_of, declared)
     _, rank_of, size = np.unique(classes.rank, return_index=True, return_counts=True)
-    live_rows = np.flatnonzero(live)
+    live_rows = np.flatnonzero(live.rows)
     row_classes, at = np.unique(classes.row, return_index=True)
     rows = live_rows[at]
-    resource_of = np.full(len(live), -1, dtype=np.int64)
+    resource_of = np.full(len(live.rows), -1, dtype=np.int64)
     resource_of[rows] = np.arange(len(row_classes))  # -1 for all but the representatives
-    lanes = _lanes(system, classes, rank_of, size, resource_of)
+    lanes = _lanes(system, live, classes, rank_of, size, resource_of)
     rendezvous, number = _rendezvous(system, classes, lanes, rank_of, resource_of)
     _, stores = np.unique(classes.store, return_index=True)
     capacity = (
@@ -73,7 +77,9 @@ def folded_scene(system: System, live: NDArray[np.bool_], launch_of: NDArray[np.
     )
 
 
-def _classes(system: System, live: NDArray[np.bool_], launch_of: NDArray[np.int64]) -> _Classes:
+def _classes(
+    system: System, live: NDArray[np.bool_], launch_of: NDArray[np.int64], declared: Sequence[int]
+) -> _Classes:
     num_ranks, num_groups = system.num_ranks, system.num_groups
     own = _own_memory(system, live)
     shared = live.copy()
@@ -90,7 +96,9 @@ def _classes(system: System, live: NDArray[np.bool_], launch_of: NDArray[np.int6
         label.append(np.full(len(a), labels.setdefault(name, len(labels)), dtype=np.int64))
 
     capacity = np.append(system.topology.resources.capacity, -1)
-    rank_columns = [launch_of, system.program_of, system.kind_of, capacity[own]]
+    varies = np.zeros(len(capacity), dtype=np.int64)
+    varies[list(declared)] = 1 + np.arange(len(declared))
+    rank_columns = [launch_of, system.program_of, system.kind_of, capacity[own], varies[own]]
     group_colour = np.empty(num_groups, dtype=np.int64)
     next_colour = 0
     for b, block in enumerate(system.blocks):
@@ -125,7 +133,10 @@ def _classes(system: System, live: NDArray[np.bool_], launch_of: NDArray[np.int6
         key[ranks] = place
         rank_columns.append(key)
     resources = system.topology.resources
-    rows = factorize(resources.kind[live_rows], resources.capacity[live_rows]) if len(live_rows) else live_rows
+    if len(live_rows):
+        rows = factorize(resources.kind[live_rows], resources.capacity[live_rows], varies[live_rows])
+    else:
+        rows = live_rows
     parts = [factorize(*rank_columns), group_colour, rows, np.concatenate([*store_colour, np.empty(0, np.int64)])]
     colour, offset = [], 0
     for part in parts:
@@ -163,6 +174,7 @@ def _in_order(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _lanes(
     system: System,
+    live: Live,
     classes: _Classes,
     rank_of: NDArray[np.int64],
     size: NDArray[np.int64],
@@ -213,6 +225,7 @@ def _lanes(
                 rendezvous={},
                 stores=stores,
                 num_sms=system.num_sms(rank),
+                crowded=live.crowded.get((program, kind), np.ones(len(system.programs[program]), dtype=bool)),
             )
         )
     return lanes

@@ -5,21 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.engine.live import Live
 from clustersim.engine.scene import LaneSpec, RendezvousSpec, Scene, Signature, weight
 from clustersim.engine.system import System
 
 __all__ = ["full_scene"]
 
 
-def full_scene(system: System, live: NDArray[np.bool_]) -> Scene:
+def full_scene(system: System, live: Live) -> Scene:
     """Play every rank.
 
     Parameters
     ----------
-    live : NDArray[bool], shape (num_resources,)
-        resources that can bind
+    live : Live
+        what can bind
     """
-    rows = np.flatnonzero(live)
+    rows = np.flatnonzero(live.rows)
     number = {int(row): k for k, row in enumerate(rows)}
     paths: list[dict[int, list[tuple[int, NDArray[np.int64]]]]] = [{} for _ in system.programs]
     for edges in system.path_edges:
@@ -56,6 +57,7 @@ def full_scene(system: System, live: NDArray[np.bool_]) -> Scene:
                 rendezvous={},
                 stores={},
                 num_sms=system.num_sms(rank),
+                crowded=live.crowded.get((program, kind), np.ones(len(system.programs[program]), dtype=bool)),
             )
         )
     rendezvous: list[RendezvousSpec] = []
@@ -64,7 +66,7 @@ def full_scene(system: System, live: NDArray[np.bool_]) -> Scene:
         first = np.searchsorted(joint.group, np.arange(len(block.members) + 1))
         for g, members in enumerate(block.members.tolist()):
             edge = np.arange(first[g], first[g + 1])
-            edge = edge[live[joint.row[edge]]]
+            edge = edge[live.rows[joint.row[edge]]]
             kinds = []
             for s, what in enumerate(block.traffic):
                 peak = max(1, int(joint.peak_load[g, s]))

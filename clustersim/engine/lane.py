@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 
 from clustersim.engine.flat import Flat
 from clustersim.engine.scene import LaneSpec, RendezvousSpec
 from clustersim.engine.sharing import Activity
 
-__all__ = ["COLLECTIVE", "ELASTIC", "POOLED", "Lane", "Rendezvous"]
+__all__ = ["COLLECTIVE", "ELASTIC", "POOLED", "SLOWED", "Lane", "Rendezvous"]
 
-ELASTIC, COLLECTIVE, POOLED = -1, -2, -3
-"""Codes in ``Lane.ns`` for ops whose end is not known when they start: shared, joint, or granted by a pool."""
+ELASTIC, COLLECTIVE, POOLED, SLOWED = -1, -2, -3, -4
+"""Codes in ``Lane.ns`` for ops whose end is not known when they start: on shared resources, joint, granted by a pool,
+or slowed by the SMs that a collective takes beside them."""
 
 
 class Lane:
@@ -29,6 +31,8 @@ class Lane:
         ops that give back to pools; None spares the look
     start, end : array of int64
         by op [ns]; -1 before
+    signatures, unshared : list[Signature | None]
+        by distinct op, with and without its demands
     running : dict[int, Activity]
         its own ops in progress that can be re-rated
     taken : int
@@ -53,6 +57,7 @@ class Lane:
         "stores",
         "successors",
         "taken",
+        "unshared",
         "waits",
     )
 
@@ -70,6 +75,7 @@ class Lane:
         self.start = array("q", b"\xff" * 8 * len(flat))
         self.end = array("q", b"\xff" * 8 * len(flat))
         self.signatures = spec.signatures
+        self.unshared = [None if k is None else replace(k, demands=(), timings=k.timings) for k in spec.signatures]
         self.rendezvous: list[Rendezvous] = []
         self.stores = spec.stores
         self.running: dict[int, Activity] = {}

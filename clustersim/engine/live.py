@@ -2,54 +2,67 @@
 
 A resource whose capacity is at least the sum of the stand-alone rates of all that can cross it at once never slows
 anybody; nor does one whose users all load another, tighter one alike (a PCIe lane behind its network port). Ops of one
-stream never overlap, so each stream counts with its fastest op only; streams that the program itself keeps apart count
-as one.
+stream never overlap, so each stream counts with its fastest op only; on a rank's own memory, where all its streams
+meet, only ops count together that the program lets run together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.engine.flat import flatten
 from clustersim.engine.mix import mix
+from clustersim.engine.overlap import company, pivot_stream
 from clustersim.engine.system import System
 from clustersim.workload.op import Collective
-from clustersim.workload.program import Arrays
 
-__all__ = ["live_rows", "serial_streams"]
+__all__ = ["Live", "find_live"]
+
+HEAD_ROOM = 1 + 2**-41
+"""Half of the head-room of shared resources: what is within it is never over."""
 
 
-def live_rows(system: System, declared: Iterable[int] = ()) -> NDArray[np.bool_]:
-    """Which rows of the resource table take part in sharing.
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Live:
+    """What takes part in sharing.
+
+    Attributes
+    ----------
+    rows : NDArray[bool], shape (num_resources,)
+        resources that can bind
+    crowded : Mapping[tuple[int, int], NDArray[bool]]
+        (program, kind) -> by op, whether its own memory may be asked for more than it has while the op runs; while any
+        other op of the pivot stream runs that cannot be, so such ops need not be watched
+    """
+
+    rows: NDArray[np.bool_]
+    crowded: Mapping[tuple[int, int], NDArray[np.bool_]]
+
+
+def find_live(system: System, steps: Sequence[int], declared: Iterable[int] = ()) -> Live:
+    """Find what can bind.
 
     Parameters
     ----------
+    steps : Sequence[int]
+        optimizer steps of each job
     declared : Iterable[int]
         rows whose capacity may change during the run; they always stay
-
-    Returns
-    -------
-    NDArray[bool], shape (num_resources,)
     """
+    kept = np.fromiter(declared, dtype=np.int64)
     capacity = system.topology.resources.capacity / 1e9  # [B/ns]
     bound = np.zeros(len(capacity))
-    lanes = [serial_streams(arrays) for arrays in system.programs]
-    width = max((int(lane.max()) + 1 for lane in lanes if len(lane)), default=1)
-    # own memory is where a rank's streams and its groups meet, so there the streams can be told apart
-    memory = np.zeros(system.num_ranks * width)
-    _add_local(system, lanes, width, bound, memory)
-    _add_groups(system, lanes, width, bound, memory)
-    hbm = system.topology.local.get("hbm")
-    if hbm is not None:
-        rows = hbm.rows[system.device, 0]
-        np.add.at(bound, rows[rows >= 0], memory.reshape(-1, width).sum(axis=1)[rows >= 0])
-    live: NDArray[np.bool_] = bound > capacity * (1 + 2**-41)  # half of the head-room of shared resources
-    kept = np.fromiter(declared, dtype=np.int64)
-    live[kept] = True
-    live[_dominated(system, live, kept)] = False
-    return live
+    crowded = _own_memory(system, steps, bound, kept)
+    _add_paths(system, bound)
+    _add_links(system, bound)
+    rows: NDArray[np.bool_] = bound > capacity * HEAD_ROOM
+    rows[kept] = True
+    rows[_dominated(system, rows, kept)] = False
+    return Live(rows=rows, crowded=crowded)
 
 
 def _dominated(system: System, live: NDArray[np.bool_], kept: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -70,108 +83,99 @@ def _dominated(system: System, live: NDArray[np.bool_], kept: NDArray[np.int64])
         alike = next(k for k, e in enumerate(system.path_edges) if np.array_equal(e.loads, edges.loads))
         salt = mix(np.array([alike], dtype=np.uint64) + np.uint64(1))
         np.add.at(hashes, edges.rows[used], mix(code ^ salt))
-    rows = np.flatnonzero(live)
+    rows = np.setdiff1d(np.flatnonzero(live), kept)  # a capacity that may change shields no other
     order = rows[np.lexsort((rows, system.topology.resources.capacity[rows], hashes[rows]))]
     follows = np.zeros(len(order), dtype=bool)
     follows[1:] = hashes[order[1:]] == hashes[order[:-1]]
-    return np.setdiff1d(order[follows], kept)
+    return order[follows]
 
 
-def serial_streams(arrays: Arrays) -> NDArray[np.int64]:
-    """For each stream a number; streams with the same number never run at once, by the program's own order.
-
-    Two streams are kept apart when every op of one sits between two neighbouring ops of the other by direct
-    dependencies. Only pairs with the first stream of a set are looked at; a pair missed costs speed, not truth.
-    """
-    number = np.arange(len(arrays.streams), dtype=np.int64)
-    position = np.zeros(len(arrays), dtype=np.int64)
-    on = [np.flatnonzero(arrays.stream == s) for s in range(len(arrays.streams))]
-    for ops in on:
-        position[ops] = np.arange(len(ops))
-    before, after = arrays.edges[:, 0], arrays.edges[:, 1]
-    for t in range(1, len(arrays.streams)):
-        for s in range(t):
-            if (
-                number[s] == s
-                and not (number[:t] == s)[np.arange(t) != s].any()
-                and _apart(arrays, on, position, before, after, s, t)
-            ):
-                number[t] = s
-                break
-    return np.unique(number, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
-def _apart(
-    arrays: Arrays,
-    on: list[NDArray[np.int64]],
-    position: NDArray[np.int64],
-    before: NDArray[np.int32],
-    after: NDArray[np.int32],
-    s: int,
-    t: int,
-) -> bool:
-    low = np.full(len(arrays), -1, dtype=np.int64)
-    into = (arrays.stream[before] == s) & (arrays.stream[after] == t)
-    np.maximum.at(low, after[into], position[before[into]])
-    high = np.full(len(arrays), len(arrays), dtype=np.int64)
-    out = (arrays.stream[before] == t) & (arrays.stream[after] == s)
-    np.minimum.at(high, before[out], position[after[out]])
-    low_of = np.maximum.accumulate(low[on[t]])
-    high_of = np.minimum.accumulate(high[on[t]][::-1])[::-1]
-    # before the first or after the last op of a step, nothing keeps them from the neighbouring step
-    inside = (low_of >= 0) & (high_of < len(on[s]))
-    return bool(len(on[t])) and bool((inside & (high_of == low_of + 1)).all())
+def _own_memory(
+    system: System, steps: Sequence[int], bound: NDArray[np.float64], kept: NDArray[np.int64]
+) -> dict[tuple[int, int], NDArray[np.bool_]]:
+    """Add the most that the ops of each rank can ask of its memory at once; say by op where that is too much."""
+    hbm = system.topology.local.get("hbm")
+    if hbm is None:
+        return {}
+    rows = hbm.rows[system.device, 0]
+    num_users = np.bincount(rows[rows >= 0], minlength=len(bound))
+    joint = _joint_rates(system)
+    steps_of = np.repeat(np.array(steps), np.diff(system.first_rank))
+    loads_of = {edges.program: edges.loads for edges in system.path_edges if edges.path == "hbm"}
+    crowded = {}
+    for p, arrays in enumerate(system.programs):
+        ranks = np.flatnonzero(system.program_of == p)
+        # a step meets its neighbours at most: two steps show all that can overlap
+        flat = flatten(arrays, min(2, int(steps_of[ranks].max())))
+        beside = company(flat, pivot_stream(arrays))
+        loads = loads_of.get(p, np.zeros(len(arrays.ops)))
+        shared = np.array(
+            [
+                joint[p].get((op.slot, op.nbytes, _kind(op)), 0.0) if isinstance(op, Collective) else 0.0
+                for op in arrays.ops
+            ]
+        )
+        for kind in np.unique(system.kind_of[ranks]).tolist():
+            ns = np.array([max(1, c.ns) if c is not None else 1 for c in system.local[p, kind]], dtype=np.float64)
+            rate = (loads / ns + shared)[np.tile(arrays.op, flat.steps)]
+            total = beside.most(rate)
+            total[1::2] += rate[beside.pivot]
+            mine = rows[ranks[system.kind_of[ranks] == kind]]
+            mine = mine[mine >= 0]
+            np.add.at(bound, mine, total.max(initial=0.0))
+            is_crowded = np.ones(len(arrays), dtype=bool)
+            if len(mine) and (num_users[mine] == 1).all() and not np.isin(mine, kept).any():
+                # one device kind, so one capacity
+                over = total[1::2] > system.topology.resources.capacity[mine[0]] / 1e9 * HEAD_ROOM
+                is_crowded[beside.pivot % len(arrays)] = False
+                is_crowded[beside.pivot[over] % len(arrays)] = True
+            crowded[p, kind] = is_crowded
+    return crowded
 
 
-def _add_local(
-    system: System, lanes: list[NDArray[np.int64]], width: int, bound: NDArray[np.float64], memory: NDArray[np.float64]
-) -> None:
+def _kind(op: Collective) -> str:
+    return "send_recv" if op.kind in ("send", "recv") else op.kind
+
+
+def _joint_rates(system: System) -> list[dict[tuple[str, int, str], float]]:
+    """By program: (slot, bytes, kind) of a collective -> most that it asks of one member's memory [B/ns]."""
+    rates: list[dict[tuple[str, int, str], float]] = [{} for _ in system.programs]
+    for block in system.blocks:
+        slots = np.array(block.slots)
+        for slot in dict.fromkeys(block.slots):
+            at = np.flatnonzero(slots == slot)
+            programs = system.program_of[block.members[:, at]]
+            for s, (what, (kind, nbytes, _)) in enumerate(zip(block.traffic, block.signatures, strict=True)):
+                most = np.zeros(len(system.programs))
+                rate = what.memory_nbytes[at][None, :] / np.maximum(1, block.cost.ns[:, s : s + 1])
+                np.maximum.at(most, programs, rate)
+                for p in np.flatnonzero(most).tolist():
+                    key = slot, nbytes, kind
+                    rates[p][key] = max(rates[p].get(key, 0.0), float(most[p]))
+    return rates
+
+
+def _add_paths(system: System, bound: NDArray[np.float64]) -> None:
+    """What ranks ask of everything but their own memory, stream by stream."""
     for edges in system.path_edges:
+        if edges.path == "hbm":
+            continue
         arrays = system.programs[edges.program]
         kinds = system.kind_of[edges.ranks]
         for kind in np.unique(kinds):
             costs = system.local[edges.program, int(kind)]
-            ns = np.array([c.ns if c is not None else 1 for c in costs], dtype=np.float64)
-            rate = (edges.loads / np.maximum(ns, 1))[arrays.op]
-            fastest = np.zeros(width)
-            np.maximum.at(fastest, lanes[edges.program][arrays.stream], rate)
-            here = kinds == kind
-            if edges.path == "hbm":
-                for lane in np.flatnonzero(fastest):
-                    at = edges.ranks[here] * width + lane
-                    memory[at] = np.maximum(memory[at], fastest[lane])
-            else:
-                np.add.at(bound, edges.rows[here], fastest.sum())
+            ns = np.array([max(1, c.ns) if c is not None else 1 for c in costs], dtype=np.float64)
+            fastest = np.zeros(len(arrays.streams))
+            np.maximum.at(fastest, arrays.stream, (edges.loads / ns)[arrays.op])
+            np.add.at(bound, edges.rows[kinds == kind], fastest.sum())
 
 
-def _add_groups(
-    system: System, lanes: list[NDArray[np.int64]], width: int, bound: NDArray[np.float64], memory: NDArray[np.float64]
-) -> None:
-    lane_of: dict[str, NDArray[np.int64]] = {}
-    for p, arrays in enumerate(system.programs):
-        stream_of = {
-            arrays.ops[k].slot: s
-            for k, s in zip(arrays.op, arrays.stream, strict=True)
-            if isinstance(arrays.ops[k], Collective)
-        }
-        for slot, stream in stream_of.items():
-            lane_of.setdefault(slot, np.zeros(len(system.programs), dtype=np.int64))[p] = lanes[p][stream]
+def _add_links(system: System, bound: NDArray[np.float64]) -> None:
+    """What groups ask of everything but their members' memories."""
     kind_of_row, kinds = system.topology.resources.kind, system.topology.resources.kinds
     hbm_kind = kinds.index("hbm") if "hbm" in kinds else -1
     for block in system.blocks:
         cost = block.cost
-        ns = np.maximum(cost.ns, 1)
         wire = kind_of_row[cost.row] != hbm_kind
-        rate = (cost.load[wire] / ns[cost.group[wire]]).max(axis=1)
+        rate = (cost.load[wire] / np.maximum(cost.ns, 1)[cost.group[wire]]).max(axis=1)
         np.add.at(bound, cost.row[wire], rate)
-        own = np.max([what.memory_nbytes[None, :] / ns[:, s : s + 1] for s, what in enumerate(block.traffic)], axis=0)
-        lane = np.stack(
-            [
-                lane_of[slot][system.program_of[block.members[:, i]]]
-                if slot in lane_of
-                else np.zeros(len(block.members), dtype=np.int64)
-                for i, slot in enumerate(block.slots)
-            ],
-            axis=1,
-        )
-        np.maximum.at(memory, (block.members * width + lane).reshape(-1), own.reshape(-1))

@@ -99,6 +99,8 @@ class LaneSpec:
         pool -> (store of the scene, the lane's key in its line)
     num_sms : int
         of its device
+    crowded : NDArray[bool], shape (ops of the program,)
+        by op, whether it has to be watched for its demand on the rank's own memory
     """
 
     job: int
@@ -110,6 +112,7 @@ class LaneSpec:
     rendezvous: dict[str, int]
     stores: dict[str, tuple[int, int]]
     num_sms: int
+    crowded: NDArray[np.bool_]
 
 
 @dataclass(kw_only=True, slots=True, eq=False)

@@ -13,11 +13,12 @@ from clustersim.engine.deadlock import Deadlock
 from clustersim.engine.engine import Engine
 from clustersim.engine.full import full_scene
 from clustersim.engine.limits import LimitReached, Limits
-from clustersim.engine.live import live_rows
+from clustersim.engine.live import find_live
 from clustersim.engine.perturb import Perturbation, perturbed
 from clustersim.engine.recording import record
 from clustersim.engine.system import build
 from clustersim.engine.usage import usage
+from clustersim.faults import BadInput, Fault
 from clustersim.hardware.kernel import CostModel
 from clustersim.hardware.roofline import roofline
 from clustersim.topology.topology import Topology
@@ -85,7 +86,7 @@ def simulate(
     Raises
     ------
     BadInput
-        for jobs that do not fit the cluster, and for perturbations and algorithms that name nothing
+        for jobs that do not fit the cluster, and for perturbations, algorithms and varying names that name nothing
     Deadlock
         when ops remain that nothing can start; ``.result`` holds what ran until then
     """
@@ -97,18 +98,19 @@ def simulate(
     system = build(topology, listed, cost, slow, algorithms)
     left_open = {kind for block in system.blocks for kind, _, pinned in block.signatures if pinned is None}
     idle = [f"algorithms.{k}: no effect: no op leaves it open" for k in system.algorithms if k not in left_open]
-    declared = [topology.resources.find(name) for name in varying]
-    live = live_rows(system, declared)
+    declared = _rows(topology, varying)
+    live = find_live(system, [steps] * len(listed), declared)
     if fold:
         from clustersim.engine.fold import folded_scene
 
         launch_of = np.repeat(np.arange(len(listed)), np.diff(system.first_rank))
-        scene = folded_scene(system, live, launch_of)
+        scene = folded_scene(system, live, launch_of, declared)
     else:
         scene = full_scene(system, live)
     if isinstance(limits, Mapping):
         limits = Limits(**limits)
-    engine = Engine(scene, [steps] * len(listed), limits, shuffle, progress)
+    numbers = {name: scene.row.index(row) for name, row in zip(varying, declared, strict=True)}
+    engine = Engine(scene, [steps] * len(listed), limits, shuffle, progress, numbers)
     if behaviour is not None:
         behaviour(engine)
     else:
@@ -143,3 +145,17 @@ def simulate(
         failure.result = result
         raise failure
     return result
+
+
+def _rows(topology: Topology, names: Sequence[str]) -> list[int]:
+    """Rows of the resources that may vary; all names that are none at once as :class:`BadInput`."""
+    rows, faults = [], []
+    for name in names:
+        try:
+            rows.append(topology.resources.find(name))
+        except KeyError:
+            rule, nearest = f"is not a resource of {topology.name}", topology.resources.nearest(name)
+            faults.append(Fault(key="varying", value=name, rule=rule, nearest=nearest))
+    if faults:
+        raise BadInput(faults)
+    return rows

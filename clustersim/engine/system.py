@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from clustersim.collective.bound import KINDS
 from clustersim.collective.select import ALGORITHMS, resolve
 from clustersim.collective.traffic import Algorithm, GroupShape, Traffic
+from clustersim.collective.well_formed import require_well_formed
 from clustersim.engine.group_cost import GroupCost, group_cost
 from clustersim.engine.local import LocalCost, local_cost, path_loads, paths
 from clustersim.faults import BadInput, Fault, nearest_name
@@ -418,7 +419,7 @@ def _block(
     traffic = []
     for kind, nbytes, algorithm in signatures:
         chosen, _ = resolve(algorithm or system.algorithms.get(kind), kind, nbytes, shape)
-        traffic.append(chosen(kind, nbytes, shape))
+        traffic.append(require_well_formed(chosen(kind, nbytes, shape), kind, shape.num_members))
     index = {signature: k for k, signature in enumerate(signatures)}
     return GroupBlock(
         name=name,

@@ -1,0 +1,101 @@
+"""The cast of a scene: lanes and rendezvous ready to play, with how long each op takes or how its end is found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.engine.flat import Flat, flatten
+from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, Lane, Rendezvous
+from clustersim.engine.local import paths
+from clustersim.engine.overlap import Company, company, pivot_stream
+from clustersim.engine.scene import LaneSpec, Scene
+
+__all__ = ["lanes_of", "meetings_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Role:
+    """What all lanes of one program share."""
+
+    flat: Flat
+    op: NDArray[np.int64]
+    op_list: list[int]
+    beside: Company
+
+
+def lanes_of(scene: Scene, steps: Sequence[int]) -> list[Lane]:
+    """The lanes of a scene; equal ops on equal devices share their durations.
+
+    Parameters
+    ----------
+    steps : Sequence[int]
+        optimizer steps of each job
+    """
+    roles: dict[tuple[int, int], _Role] = {}
+    durations: dict[tuple[object, ...], list[int]] = {}
+    lanes = []
+    for spec in scene.lanes:
+        program = (spec.program, steps[spec.job])
+        if program not in roles:
+            flat = flatten(scene.system.programs[spec.program], steps[spec.job])
+            op = np.tile(flat.arrays.op, flat.steps).astype(np.int64)
+            roles[program] = _Role(flat, op, op.tolist(), company(flat, pivot_stream(flat.arrays)))
+        role = roles[program]
+        code = [COLLECTIVE if s is None else ELASTIC if s.ns and s.demands else s.ns for s in spec.signatures]
+        taken = _sms_taken(scene, spec, role.flat)
+        key = (*program, *code, taken.tobytes(), id(spec.crowded))
+        if key not in durations:
+            durations[key] = _codes(spec, role, np.array(code, dtype=np.int64), taken).tolist()
+        lanes.append(Lane(spec, role.flat, durations[key], role.op_list, code))
+    return lanes
+
+
+def _codes(spec: LaneSpec, role: _Role, code: NDArray[np.int64], taken: NDArray[np.float64]) -> NDArray[np.int64]:
+    """By op: its duration where nothing can change it, else how its end is found."""
+    flat, op = role.flat, role.op
+    if not len(op):
+        return op
+    ops = flat.arrays.ops
+    ns = code[op]
+    # where a rank's own memory is never short, ops that use nothing else need not be watched
+    own_only = np.array([all(name == "hbm" for name, _ in paths(o)) for o in ops], dtype=bool)
+    alone = np.array([0 if s is None else s.ns for s in spec.signatures], dtype=np.int64)
+    easy = (ns == ELASTIC) & own_only[op] & ~np.tile(spec.crowded, flat.steps)
+    ns[easy] = alone[op[easy]]
+    if taken.any():
+        sm_bound = np.array([s is not None and s.sm_ns > 0 for s in spec.signatures], dtype=bool)[op] & (ns > 0)
+        sm_bound[role.beside.pivot[role.beside.most(taken)[1::2] == 0]] = False
+        ns[sm_bound] = SLOWED
+    ns[list(flat.pooled)] = POOLED
+    return ns
+
+
+def _sms_taken(scene: Scene, spec: LaneSpec, flat: Flat) -> NDArray[np.float64]:
+    """SMs that each op of a lane takes from it, shape (ops,)."""
+    taken = np.zeros(len(flat))
+    for slot, ops in zip(flat.slots, flat.slot_ops, strict=True):
+        meeting = scene.rendezvous[spec.rendezvous[slot]]
+        by_signature = np.array([s.num_sms for s in meeting.signatures], dtype=np.float64)
+        taken[ops] = np.resize(by_signature[scene.system.blocks[meeting.block].script], len(ops))
+    return taken
+
+
+def meetings_of(scene: Scene, lanes: list[Lane]) -> list[Rendezvous]:
+    """The rendezvous of a scene, joined to its lanes."""
+    meetings = []
+    for spec in scene.rendezvous:
+        script = scene.system.blocks[spec.block].script
+        members, rounds = [], 1
+        for number, slot in spec.members:
+            lane = lanes[number]
+            rounds = lane.flat.steps
+            at = lane.flat.slots.index(slot) if slot in lane.flat.slots else -1
+            members.append((lane, lane.flat.slot_ops[at] if at >= 0 else []))
+        meetings.append(Rendezvous(spec, np.tile(script, rounds).tolist(), members))
+    for lane in lanes:
+        lane.rendezvous = [meetings[lane.spec.rendezvous[slot]] for slot in lane.flat.slots]
+    return meetings
