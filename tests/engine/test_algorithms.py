@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -73,3 +74,12 @@ def test_what_does_not_exist_is_named_all_at_once(star: ModuleType) -> None:
 def test_an_algorithm_that_cannot_do_the_kind_says_so(star: ModuleType) -> None:
     with pytest.raises(cs.BadInput, match="'all_reduce' is not a collective of direct"):
         cs.simulate(star.cluster(4, 1), reduction(star), algorithms={"all_reduce": "direct"})
+
+
+def test_flows_that_cannot_be_are_refused(star: ModuleType) -> None:
+    def off_by_one(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
+        made = to_root_and_back(kind, nbytes, shape)
+        return replace(made, phases=(replace(made.phases[0], source=np.arange(2, 5)),))
+
+    with pytest.raises(cs.BadInput, match=r"star\.all_reduce\.phases\[0\]\.source: 4 must be a position"):
+        cs.simulate(star.cluster(4, 1), reduction(star), algorithms={"all_reduce": off_by_one})

@@ -1,0 +1,63 @@
+"""Flows are looked at before they are believed: an algorithm may be anyone's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.collective.traffic import Phase, Traffic
+from clustersim.faults import BadInput, Fault
+
+__all__ = ["require_well_formed"]
+
+
+def require_well_formed(traffic: Traffic, kind: str, num_members: int) -> Traffic:
+    """``traffic``, if its flows join different members of the group and carry whole bytes.
+
+    Parameters
+    ----------
+    traffic : Traffic
+    kind : str
+        of the collective, for the message
+    num_members : int
+        n
+
+    Raises
+    ------
+    BadInput
+        with every array that has another shape, no whole numbers, or numbers out of range
+    """
+    n, key = num_members, f"{traffic.algorithm}.{kind}"
+    faults = [*_counts(f"{key}.memory_nbytes", traffic.memory_nbytes, (n,))]
+    for k, phase in enumerate(traffic.phases):
+        faults += _flows(f"{key}.phases[{k}]", phase, n)
+    if faults:
+        raise BadInput(faults)
+    return traffic
+
+
+def _flows(key: str, phase: Phase, n: int) -> Iterator[Fault]:
+    shape = np.shape(phase.source)
+    wrong = [
+        *_counts(f"{key}.source", phase.source, shape, below=n),
+        *_counts(f"{key}.destination", phase.destination, shape, below=n),
+        *_counts(f"{key}.nbytes", phase.nbytes, shape),
+    ]
+    yield from wrong
+    if not wrong and (phase.source == phase.destination).any():
+        member = int(phase.source[phase.source == phase.destination][0])
+        yield Fault(key=f"{key}.destination", value=member, rule="must be another member than the source")
+
+
+def _counts(key: str, numbers: NDArray[np.int64], shape: tuple[int, ...], below: int | None = None) -> Iterator[Fault]:
+    """Whole numbers from 0, in an array of ``shape``."""
+    if not isinstance(numbers, np.ndarray) or numbers.shape != shape or len(shape) != 1:
+        yield Fault(key=key, value=np.shape(numbers), rule=f"must be an array of shape {shape if shape else '(n,)'}")
+    elif numbers.dtype.kind not in "iu":
+        yield Fault(key=key, value=str(numbers.dtype), rule="must be whole numbers", nearest="int64")
+    elif len(numbers) and not 0 <= numbers.min() <= numbers.max() < (below or np.inf):
+        worst = int(numbers.min()) if numbers.min() < 0 else int(numbers.max())
+        rule = "must not be negative" if below is None else f"must be a position in the group, 0 to {below - 1}"
+        yield Fault(key=key, value=worst, rule=rule, nearest=0 if worst < 0 or below is None else below - 1)
