@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -190,7 +191,7 @@ CHANGES = st.one_of(
 
 @settings(max_examples=200)
 @given(capacity=CAPACITIES, instants=st.lists(st.lists(CHANGES, min_size=1, max_size=4), max_size=6))
-def test_the_way_there_does_not_matter(capacity: list[int], instants: list[list[tuple]]) -> None:  # type: ignore[type-arg]
+def test_the_way_there_does_not_matter(capacity: list[int], instants: list[list[tuple[Any, ...]]]) -> None:
     """After any changes the rates are those of the same activities put together afresh."""
     sharing, present = Sharing(capacity), []
     for changes in instants:
@@ -215,7 +216,7 @@ def test_the_way_there_does_not_matter(capacity: list[int], instants: list[list[
         sharing.settle(rates)
         for activity, rate in rates.items():
             activity.rate = rate
-        afresh = [Activity(None, 0, a.signature, a.cap, 0) for a in present]  # type: ignore[arg-type]
+        afresh = [Activity(None, 0, a.signature, a.cap, 0) for a in present]
         shared(capacity, afresh)
         assert [(a.rate, a.limit) for a in present] == [(a.rate, a.limit) for a in afresh]
         certify(sharing, capacity, present)
