@@ -51,7 +51,10 @@ def folded_scene(system: System, live: Live, launch_of: NDArray[np.int64], decla
     rows = live_rows[at]
     resource_of = np.full(len(live.rows), -1, dtype=np.int64)
     resource_of[rows] = np.arange(len(row_classes))  # -1 for all but the representatives
-    lanes = _lanes(system, live, classes, rank_of, size, resource_of)
+    own = _own_memory(system, live.rows)[rank_of]
+    own_class = classes.row[np.searchsorted(live_rows, np.maximum(own, 0)) % max(1, len(live_rows))]
+    own_resource = np.where(own >= 0, np.searchsorted(row_classes, own_class), -1)
+    lanes = _lanes(system, live, classes, rank_of, size, resource_of, own_resource)
     rendezvous, number = _rendezvous(system, classes, lanes, rank_of, resource_of)
     _, stores = np.unique(classes.store, return_index=True)
     capacity = (
@@ -179,6 +182,7 @@ def _lanes(
     rank_of: NDArray[np.int64],
     size: NDArray[np.int64],
     resource_of: NDArray[np.int64],
+    own_resource: NDArray[np.int64],
 ) -> list[LaneSpec]:
     # a class puts on a resource what all its members that cross it put there together
     crossing: dict[tuple[int, int], dict[int, list[NDArray[np.int64]]]] = {}
@@ -226,6 +230,7 @@ def _lanes(
                 stores=stores,
                 num_sms=system.num_sms(rank),
                 crowded=live.crowded.get((program, kind), np.ones(len(system.programs[program]), dtype=bool)),
+                own_memory=int(own_resource[c]),
             )
         )
     return lanes

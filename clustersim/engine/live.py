@@ -35,8 +35,8 @@ class Live:
     rows : NDArray[bool], shape (num_resources,)
         resources that can bind
     crowded : Mapping[tuple[int, int], NDArray[bool]]
-        (program, kind) -> by op, whether its own memory may be asked for more than it has while the op runs; while any
-        other op of the pivot stream runs that cannot be, so such ops need not be watched
+        (program, kind) -> by op, whether its rank's memory may be asked for more than it has while the op runs; the
+        others need not be watched for what they ask of it
     """
 
     rows: NDArray[np.bool_]
@@ -126,9 +126,8 @@ def _own_memory(
             is_crowded = np.ones(len(arrays), dtype=bool)
             if len(mine) and (num_users[mine] == 1).all() and not np.isin(mine, kept).any():
                 # one device kind, so one capacity
-                over = total[1::2] > system.topology.resources.capacity[mine[0]] / 1e9 * HEAD_ROOM
-                is_crowded[beside.pivot % len(arrays)] = False
-                is_crowded[beside.pivot[over] % len(arrays)] = True
+                over = total > system.topology.resources.capacity[mine[0]] / 1e9 * HEAD_ROOM
+                is_crowded = np.asarray(beside.meets(over).reshape(flat.steps, -1).any(axis=0))
             crowded[p, kind] = is_crowded
     return crowded
 

@@ -38,11 +38,17 @@ class Company:
         ops of the pivot stream, in order
     """
 
-    __slots__ = ("_others", "pivot")
+    __slots__ = ("_others", "_range", "pivot")
 
-    def __init__(self, pivot: NDArray[np.int64], others: Sequence[tuple[NDArray[np.int64], ...]]) -> None:
+    def __init__(
+        self,
+        pivot: NDArray[np.int64],
+        others: Sequence[tuple[NDArray[np.int64], ...]],
+        places: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ) -> None:
         self.pivot = pivot
         self._others = others
+        self._range = places
 
     def most(self, value: NDArray[np.float64]) -> NDArray[np.float64]:
         """Largest sum over the other streams of one op's ``value`` each, by place.
@@ -62,11 +68,11 @@ class Company:
                 total += _range_max(value[ops], first, last)
         return total
 
-    def peak(self, value: NDArray[np.float64]) -> float:
-        """Largest sum of ``value`` over ops of different streams that can run at once."""
-        total = self.most(value)
-        total[1::2] += value[self.pivot]
-        return float(total.max(initial=0.0))
+    def meets(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Whether each op can run at a marked place; ``marked`` by place, the answer by op."""
+        count = np.concatenate([[0], np.cumsum(marked)])
+        begin, end = self._range
+        return np.asarray(count[end] > count[begin])
 
 
 def company(flat: Flat, stream: int) -> Company:
@@ -84,14 +90,17 @@ def company(flat: Flat, stream: int) -> Company:
     np.minimum.at(high, before[out], place[after[out]])
     places = np.arange(2 * len(pivot) + 1)
     others: list[tuple[NDArray[np.int64], ...]] = []
+    begin, end = np.zeros(len(of), dtype=np.int64), np.zeros(len(of), dtype=np.int64)
+    begin[pivot], end[pivot] = places[1::2], places[1::2] + 1
     for s in range(len(flat.arrays.streams)):
         ops = np.flatnonzero(of == s)
         if s != stream and len(ops):
             begins = 2 * np.maximum.accumulate(low[ops]) + 2
             ends = 2 * np.minimum.accumulate(high[ops][::-1])[::-1]
             # both ends grow along the stream, so the ops that cover a place are neighbours
+            begin[ops], end[ops] = begins, ends + 1
             others.append((ops, np.searchsorted(ends, places), np.searchsorted(begins, places, side="right")))
-    return Company(pivot, others)
+    return Company(pivot, others, (begin, end))
 
 
 def _range_max(value: NDArray[np.float64], first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.float64]:

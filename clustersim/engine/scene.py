@@ -101,6 +101,8 @@ class LaneSpec:
         of its device
     crowded : NDArray[bool], shape (ops of the program,)
         by op, whether it has to be watched for its demand on the rank's own memory
+    own_memory : int
+        resource of the scene that is this memory, -1 when it is shared or cannot bind
     """
 
     job: int
@@ -113,6 +115,7 @@ class LaneSpec:
     stores: dict[str, tuple[int, int]]
     num_sms: int
     crowded: NDArray[np.bool_]
+    own_memory: int = -1
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
