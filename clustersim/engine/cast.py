@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.engine.flat import Flat, flatten
+from clustersim.engine.flat import Flat
 from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, Lane, Rendezvous
 from clustersim.engine.local import paths
-from clustersim.engine.overlap import Company, company, pivot_stream
+from clustersim.engine.role import Role
 from clustersim.engine.scene import LaneSpec, Scene
 
 __all__ = ["lanes_of", "meetings_of"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Role:
-    """What all lanes of one program share."""
-
-    flat: Flat
-    op: NDArray[np.int64]
-    op_list: list[int]
-    beside: Company
 
 
 def lanes_of(scene: Scene, steps: Sequence[int]) -> list[Lane]:
@@ -35,20 +24,14 @@ def lanes_of(scene: Scene, steps: Sequence[int]) -> list[Lane]:
     steps : Sequence[int]
         optimizer steps of each job
     """
-    roles: dict[tuple[int, int], _Role] = {}
     durations: dict[tuple[object, ...], list[int]] = {}
     lanes = []
     for spec in scene.lanes:
-        program = (spec.program, steps[spec.job])
-        if program not in roles:
-            flat = flatten(scene.system.programs[spec.program], steps[spec.job])
-            op = np.tile(flat.arrays.op, flat.steps).astype(np.int64)
-            roles[program] = _Role(flat, op, op.tolist(), company(flat, pivot_stream(flat.arrays)))
-        role = roles[program]
+        role = scene.system.role(spec.program, steps[spec.job])
         code = [COLLECTIVE if s is None else ELASTIC if s.ns and s.demands else s.ns for s in spec.signatures]
         taken = _sms_taken(scene, spec, role.flat)
         alone = _joint_alone(scene, spec, role)
-        key = (*program, *code, taken.tobytes(), alone.tobytes(), id(spec.crowded))
+        key = (spec.program, role.steps, *code, taken.tobytes(), alone.tobytes(), id(spec.crowded))
         if key not in durations:
             durations[key] = _codes(spec, role, np.array(code, dtype=np.int64), taken, alone).tolist()
         lanes.append(Lane(spec, role.flat, durations[key], role.op_list, code))
@@ -56,7 +39,7 @@ def lanes_of(scene: Scene, steps: Sequence[int]) -> list[Lane]:
 
 
 def _codes(
-    spec: LaneSpec, role: _Role, code: NDArray[np.int64], taken: NDArray[np.float64], alone: NDArray[np.int64]
+    spec: LaneSpec, role: Role, code: NDArray[np.int64], taken: NDArray[np.float64], alone: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """By op: its duration where nothing can change it, else how its end is found."""
     flat, op = role.flat, role.op
@@ -88,7 +71,7 @@ def _codes(
     return ns
 
 
-def _joint_alone(scene: Scene, spec: LaneSpec, role: _Role) -> NDArray[np.int64]:
+def _joint_alone(scene: Scene, spec: LaneSpec, role: Role) -> NDArray[np.int64]:
     """Duration of the collectives that wait for nobody but this lane and share nothing but its own memory, else -1."""
     alone = np.full(len(role.flat), -1, dtype=np.int64)
     for slot, ops in zip(role.flat.slots, role.flat.slot_ops, strict=True):

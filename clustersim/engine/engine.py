@@ -7,6 +7,7 @@ order in which events were inserted never matters.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -195,7 +196,14 @@ class Engine:
         """
         if self._limits.simulated_s < float("inf"):
             self.at(int(self._limits.simulated_s * 1e9), Engine._too_long)
-        self.env.run()
+        # the loop makes many small objects and no cycles: the collector would walk them for nothing
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            self.env.run()
+        finally:
+            if collecting:
+                gc.enable()
         waiting = wait_for(self)
         if waiting:
             raise Deadlock(waiting)

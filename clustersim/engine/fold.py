@@ -52,8 +52,8 @@ def folded_scene(system: System, live: Live, launch_of: NDArray[np.int64], decla
     resource_of = np.full(len(live.rows), -1, dtype=np.int64)
     resource_of[rows] = np.arange(len(row_classes))  # -1 for all but the representatives
     own = _own_memory(system, live.rows)[rank_of]
-    own_class = classes.row[np.searchsorted(live_rows, np.maximum(own, 0)) % max(1, len(live_rows))]
-    own_resource = np.where(own >= 0, np.searchsorted(row_classes, own_class), -1)
+    own_resource = np.full(len(own), -1, dtype=np.int64)
+    own_resource[own >= 0] = np.searchsorted(row_classes, classes.row[np.searchsorted(live_rows, own[own >= 0])])
     lanes = _lanes(system, live, classes, rank_of, size, resource_of, own_resource)
     rendezvous, number = _rendezvous(system, classes, lanes, rank_of, resource_of)
     _, stores = np.unique(classes.store, return_index=True)

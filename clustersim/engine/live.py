@@ -14,9 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.engine.flat import flatten
 from clustersim.engine.mix import mix
-from clustersim.engine.overlap import company, pivot_stream
 from clustersim.engine.system import System
 from clustersim.workload.op import Collective
 
@@ -106,8 +104,8 @@ def _own_memory(
     for p, arrays in enumerate(system.programs):
         ranks = np.flatnonzero(system.program_of == p)
         # a step meets its neighbours at most: two steps show all that can overlap
-        flat = flatten(arrays, min(2, int(steps_of[ranks].max())))
-        beside = company(flat, pivot_stream(arrays))
+        role = system.role(p, min(2, int(steps_of[ranks].max())))
+        beside = role.beside
         loads = loads_of.get(p, np.zeros(len(arrays.ops)))
         shared = np.array(
             [
@@ -117,7 +115,7 @@ def _own_memory(
         )
         for kind in np.unique(system.kind_of[ranks]).tolist():
             ns = np.array([max(1, c.ns) if c is not None else 1 for c in system.local[p, kind]], dtype=np.float64)
-            rate = (loads / ns + shared)[np.tile(arrays.op, flat.steps)]
+            rate = (loads / ns + shared)[role.op]
             total = beside.most(rate)
             total[1::2] += rate[beside.pivot]
             mine = rows[ranks[system.kind_of[ranks] == kind]]
@@ -127,7 +125,7 @@ def _own_memory(
             if len(mine) and (num_users[mine] == 1).all() and not np.isin(mine, kept).any():
                 # one device kind, so one capacity
                 over = total > system.topology.resources.capacity[mine[0]] / 1e9 * HEAD_ROOM
-                is_crowded = np.asarray(beside.meets(over).reshape(flat.steps, -1).any(axis=0))
+                is_crowded = np.asarray(beside.meets(over).reshape(role.steps, -1).any(axis=0))
             crowded[p, kind] = is_crowded
     return crowded
 

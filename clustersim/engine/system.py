@@ -7,7 +7,7 @@ and the folded run both start from it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from clustersim.collective.traffic import Algorithm, GroupShape, Traffic
 from clustersim.collective.well_formed import require_well_formed
 from clustersim.engine.group_cost import GroupCost, group_cost
 from clustersim.engine.local import LocalCost, local_cost, path_loads, paths
+from clustersim.engine.role import Role
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.kernel import CostModel
 from clustersim.topology.topology import Topology
@@ -120,6 +121,8 @@ class System:
         the key that orders grants of one instant
     algorithms : Mapping[str, str | Algorithm]
         of each kind of collective, where its op pins none; the selector's for kinds that are not in it
+    roles : dict[tuple[int, int], Role]
+        those asked for so far
     """
 
     topology: Topology
@@ -136,6 +139,13 @@ class System:
     num_groups: int
     stores: Mapping[tuple[int, str], tuple[NDArray[np.int64], NDArray[np.int64]]]
     algorithms: Mapping[str, str | Algorithm]
+    roles: dict[tuple[int, int], Role] = field(default_factory=dict)
+
+    def role(self, program: int, steps: int) -> Role:
+        """A program over ``steps`` steps; the same object each time."""
+        if (program, steps) not in self.roles:
+            self.roles[program, steps] = Role(self.programs[program], steps)
+        return self.roles[program, steps]
 
     @property
     def num_ranks(self) -> int:
