@@ -73,7 +73,8 @@ def test_faults_of_all_parts_come_together(tiny: JobSetup) -> None:
     refused = [Fault(key="seq_len", value="nan", rule="must be a number")]
     with pytest.raises(BadInput) as error:
         prepare(setup, refused)
-    assert keys(error) == ["seq_len", "nics_per_node", "plan.tp", "plan.tp", "plan.tp"]
+    assert keys(error)[:2] == ["seq_len", "nics_per_node"]
+    assert set(keys(error)[2:]) == {"plan.tp"}
 
 
 def test_nothing_is_built_before_all_is_checked(tiny: JobSetup, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,12 +97,18 @@ def test_the_most_ops_is_a_batch_that_is_built(tiny: JobSetup, monkeypatch: pyte
 
 
 def test_the_estimate_of_ops_is_near(tiny: JobSetup) -> None:
-    """Twenty a layer and micro-batch, within a factor of two either way, for a plan of each kind."""
-    for values in ({}, {"plan.tp": 2}, {"plan.pp": 2, "global_batch": 64}, {"plan.tp": 4, "plan.recompute": "full"}):
-        point = prepare(tiny.with_values({"global_batch": 128, **values}))
+    """Of plans of each kind none has many more, and none less than a third."""
+    plans = (
+        {},
+        {"plan.tp": 2},
+        {"plan.pp": 2},
+        {"plan.tp": 4, "plan.recompute": "full", "plan.sequence_parallel": False},
+    )
+    for plan in plans:
+        point = prepare(tiny.with_values({"global_batch": 128, **plan}))
         num_ops = sum(len(program.arrays()) for program in point.job.programs)
-        micro_batches = 128 // point.job.plan["dp"] if "global_batch" not in values else 64 // point.job.plan["dp"]
-        assert 0.5 < num_ops / (micro_batches * 12 * module._OPS_PER_LAYER) < 2
+        micro_batches = 128 // point.job.plan["dp"]
+        assert 0.33 < num_ops / (micro_batches * 12 * module._OPS_PER_LAYER) < 1.25
 
 
 def test_nodes_are_what_a_fault_of_devices_is_about(tiny: JobSetup) -> None:

@@ -1,0 +1,47 @@
+"""The table of settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from clustersim.library.keys import KEYS, NOT_YET, read_settings, read_values
+
+
+def test_defaults_and_usual_values_are_legal() -> None:
+    for name, key in KEYS.items():
+        for value in (key.default, key.usual):
+            if value is not None:
+                assert key.value.read(value) == value, name
+        assert key.meaning
+        assert key.default is None or key.otherwise == "none"
+
+
+def test_every_setting_that_must_be_given_has_no_default() -> None:
+    required = [name for name, key in KEYS.items() if key.required]
+    assert required == ["model", "topology", "global_batch", "seq_len"]
+    assert all(KEYS[name].default is None for name in required)
+
+
+def test_good_and_bad_together() -> None:
+    values, faults = read_settings(["plan.tp=8", "plan.tpp = 2", "seq_len=nan", "perturb.slow_ranks={3: 1.5}", "steps"])
+    assert values == {"plan.tp": 8, "perturb.slow_ranks": {3: 1.5}}
+    assert [(fault.key, fault.value, fault.nearest) for fault in faults] == [
+        ("steps", "steps", "steps=8"),
+        ("plan.tpp", "2", "plan.tp"),
+        ("seq_len", "nan", 4096),
+    ]
+
+
+def test_the_last_of_two_counts() -> None:
+    assert read_settings(["steps=1", "steps=2"]) == ({"steps": 2}, [])
+    assert read_settings(["steps=x", "steps=2"]) == ({"steps": 2}, [])
+
+
+@pytest.mark.parametrize("key", [*NOT_YET, "plan.offload.ratio", "plan.offload.policy"])
+def test_what_is_kept_for_later_is_refused_as_such(key: str) -> None:
+    values, (fault,) = read_values({key: 1}, "job.toml")
+    assert (values, fault.key, fault.file, fault.rule) == ({}, key, "job.toml", "is not yet supported")
+
+
+def test_no_setting_is_named_like_one_for_later() -> None:
+    assert not any(key == name or key.startswith(f"{name}.") for key in KEYS for name in NOT_YET)
