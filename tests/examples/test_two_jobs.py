@@ -8,8 +8,8 @@ A job sits where ``Job.devices`` says; ``simulate`` takes a list of jobs, and th
     for job in cs.summary(run)["jobs"]:
         print(job["job"], job["step_time_s"])
 
-In the fat tree below, nodes 0 and 1 hang on one leaf switch, 2 and 3 on another, and a leaf's uplinks carry a quarter of
-what its nodes can send.
+In the fat tree below, nodes 0 and 1 hang on one leaf switch, 2 and 3 on another, and the uplinks of a leaf carry a
+quarter of what its nodes can send.
 """
 
 from __future__ import annotations
