@@ -206,7 +206,7 @@ class Factors:
 
 
 def read_text(text: str) -> Any:
-    """A value as people type it: ``8``, ``0.5``, ``true``, ``none``, ``[a, b]``, ``{37: 1.3}``; else the text itself.
+    """A value as people type it: ``8``, ``0.5``, ``true``, ``[a, b]``, ``{37: 1.3}``; else the text itself.
 
     Names in lists and mappings need no quotes; what stands in a mapping is parted by ``:`` or ``=``.
     """
@@ -219,9 +219,8 @@ def read_text(text: str) -> Any:
         return {str(read_text(name)): read_text(value) for name, value in pairs}
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         return inner
-    words = {"true": True, "false": False, "none": None, "null": None}
-    if text.lower() in words:
-        return words[text.lower()]
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
     for number in (int, float):
         try:
             return number(text)

@@ -47,7 +47,8 @@ def test_installed_elsewhere_it_runs_a_job(wheel: Path, tmp_path: Path) -> None:
     subprocess.run([*install, str(wheel)], check=True, capture_output=True)
     code = (
         "import sys, clustersim; print(clustersim.__file__, file=sys.stderr)\n"
-        "from clustersim.cli import main; sys.exit(main(['run', 'llama-2-7b-tp8-dp2', '--set', 'global_batch=8', '--json']))"
+        "from clustersim.cli import main\n"
+        "sys.exit(main(['run', 'llama-2-7b-tp8-dp2', '--set', 'global_batch=8', '--json']))"
     )
     environment = {key: value for key, value in os.environ.items() if key != "CLUSTERSIM_PATH"}
     done = subprocess.run(

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from clustersim.library.keys import KEYS, read_settings
+from clustersim.library.values import Word
+
 BARE = ("run", "--model", "gpt2", "--topology", "dgx-h100", "--set", "global_batch=16", "--set", "seq_len=128")
 
 
@@ -78,6 +81,12 @@ def test_one_setting(call: Callable[..., Any], setting: str) -> None:
     found = keys(call(*BARE, "--set", setting, "--json"))
     assert len(found) == 1
     assert found[0].startswith(setting.partition("=")[0])
+
+
+@pytest.mark.parametrize("key", [key for key, about in KEYS.items() if isinstance(about.value, Word)])
+def test_every_word_can_be_typed(key: str) -> None:
+    words = KEYS[key].value.words  # type: ignore[attr-defined]
+    assert [read_settings([f"{key}={word}"]) for word in words] == [({key: word}, []) for word in words]
 
 
 def test_what_must_be_given(call: Callable[..., Any]) -> None:

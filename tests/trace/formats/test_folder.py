@@ -54,17 +54,21 @@ def test_a_run_folder_is_replaced_and_nothing_else_is(result: cs.Result, tmp_pat
     assert sorted(os.listdir(tmp_path)) == ["file", "full", "mine", "run"]
 
 
+def half_written(folder: Path, error: type[BaseException]) -> None:
+    with fresh(folder) as place:
+        (place / "half").touch()
+        raise error
+
+
 def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
     with fresh(tmp_path / "run") as place:
         (place / MARK).write_text("{}")
         (place / "old").touch()
     for error in (RuntimeError, KeyboardInterrupt):
-        with pytest.raises(error), fresh(tmp_path / "run") as place:
-            (place / "half").touch()
-            raise error
+        for name in ("run", "new/deep/run"):
+            with pytest.raises(error):
+                half_written(tmp_path / name, error)
     assert sorted(os.listdir(tmp_path / "run")) == ["old", MARK]
-    with pytest.raises(RuntimeError), fresh(tmp_path / "new/deep/run") as place:
-        raise RuntimeError
     assert os.listdir(tmp_path) == ["run"]
 
 
