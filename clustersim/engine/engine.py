@@ -19,7 +19,7 @@ from clustersim.engine.cast import lanes_of, meetings_of
 from clustersim.engine.deadlock import Deadlock, wait_for
 from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, Lane, Rendezvous
 from clustersim.engine.limits import LimitReached, Limits
-from clustersim.engine.scene import Scene
+from clustersim.engine.scene import ONE, Scene
 from clustersim.engine.sharing import Activity, Sharing
 from clustersim.engine.stores import Stores
 
@@ -131,6 +131,7 @@ class Engine:
             for activity in bucket
             if activity.due == then and activity.owner.spec.job == job
         }
+        due = {(activity.owner, activity.number): activity.due for activity in stopped}
         for activity in stopped:
             activity.due = -1
             if activity.demands:
@@ -142,9 +143,19 @@ class Engine:
             lane.successors = [[]] * len(lane.end)  # what is still on the clock releases nothing
             for i, begun in enumerate(lane.start):
                 if begun >= 0 and (lane.end[i] < 0 or lane.end[i] > now):
+                    self._cut(lane, i, due, now)
                     lane.end[i] = now
         self.stores.forget(gone)
         self._wake(now)
+
+    def _cut(self, lane: Lane, i: int, due: Mapping[tuple[Any, int], int], now: int) -> None:
+        """Leave in the history that an op in progress did only part of its work."""
+        joint = lane.code[lane.op[i]] == COLLECTIVE
+        key = (lane.rendezvous[lane.slot[i]], lane.sequence[i]) if joint else (lane, i)
+        took = max(1, due.get(key, lane.end[i]) - lane.start[i])
+        log = self.history.setdefault(key, [(lane.start[i], -(-ONE // took), -1)])
+        if log[-1] != (now, 0, -1):  # a collective has several members
+            log.append((now, 0, -1))
 
     def set_capacity(self, name: str, capacity: float) -> None:
         """Change the capacity of a resource [B/s] from now on; 0 is an outage.

@@ -7,6 +7,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from simpy.events import Event
 
@@ -300,3 +301,29 @@ def test_jobs_that_share_a_link_slow_each_other(star: ModuleType, cluster: Topol
 def test_jobs_apart_do_not(star: ModuleType, cluster: Topology, fold: bool) -> None:
     run = simulate(cluster, [message(star, 0, 1), message(star, 2, 3)], fold=fold)
     assert [star.times(run, 0, job=j)["send"] for j in (0, 1)] == [(0, 1000), (0, 1000)]
+
+
+def moved(run: Result, kind: str) -> dict[str, float]:
+    """Bytes over each resource of a kind, by name [B]."""
+    return {
+        rates.name: float(np.sum(rates.used[:-1] * np.diff(rates.time_ns)) / 1e9)
+        for rates in run.usage
+        if rates.kind == kind
+    }
+
+
+@FOLD
+def test_a_cancelled_message_has_moved_what_it_moved(star: ModuleType, cluster: Topology, fold: bool) -> None:
+    """Half of its bytes had gone when it stopped; beside it a copy on the clock alone, cut after 300 of its 500 ns."""
+
+    def behaviour(engine: Engine) -> None:
+        for job in range(3):
+            engine.launch(job)
+        engine.at(300, lambda engine: engine.cancel(2))
+        engine.at(1000, lambda engine: engine.cancel(1))
+
+    copy = star.job(star.program(star.copy("d2h", 10_000)), devices=[3])
+    jobs = [message(star, 0, 1), message(star, 0, 2), copy]
+    run = simulate(cluster, jobs, behaviour=behaviour, fold=fold)
+    assert moved(run, "nic") == pytest.approx({"nic0.tx": 15_000, "nic1.rx": 10_000, "nic2.rx": 5_000})
+    assert moved(run, "pcie") == pytest.approx({"pcie3.down": 6_000})
