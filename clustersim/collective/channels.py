@@ -12,7 +12,10 @@ from clustersim.collective.layout import Layout
 __all__ = ["PEERS_AT_ONCE", "collective_sms", "point_to_point_sms"]
 
 CHANNELS_ON_ONE_NODE = 24
-"""measured: NCCL logs of 2, 4 and 8 A100 and of 8 H100 on one node; assumed for every other node."""
+"""measured: NCCL logs of 2, 4 and 8 A100 and of 8 H100 on one node; assumed for every other switched node."""
+
+CHANNELS_PER_RING = 2
+"""NCCL: it runs twice the channels that its search finds (issue 1041), here the rings over the links of a mesh."""
 
 CHANNELS_PER_LANE = 2
 """measured: NCCL logs over several nodes: 16 with 8 members a node, 4 with 2, 2 with 1.
@@ -34,6 +37,8 @@ PEERS_AT_ONCE = 64
 
 def collective_sms(layout: Layout) -> int:
     """SMs that a ring or tree takes on each member: one a channel."""
+    if layout.num_nodes == 1 and layout.num_rings > 1:
+        return min(MAX_CHANNELS, CHANNELS_PER_RING * layout.num_rings)
     if layout.num_nodes == 1:
         return CHANNELS_ON_ONE_NODE
     return min(MAX_CHANNELS, CHANNELS_PER_LANE * layout.num_lanes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clustersim.collective.channels import collective_sms
 from clustersim.collective.checks import require_call
@@ -23,9 +22,10 @@ def hierarchical(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
     All-reduce is a reduce-scatter inside each node (each member sends (m-1)/m·S), an all-reduce of S/m among the
     N members of equal place (2(N-1)/N·S/m) and an all-gather inside the node. All-gather goes between nodes first
     ((N-1)·S/n), then inside; reduce-scatter the other way round. The parts are separate collectives: none starts
-    before the one before has ended. Against one ring, the serial steps drop from 2(n-1) to 2(m-1) + 2(N-1).
+    before the one before has ended. Against one ring, the serial steps drop from 2(n-1) to 2(m-1) + 2(N-1). On a
+    mesh the bytes inside a node are divided among its rings (``shape.rings``).
 
-    Each flow is rounded up to whole bytes; all members have equal loads.
+    Each ring's flow is rounded up to whole bytes; all members have equal loads.
 
     Parameters
     ----------
@@ -47,14 +47,15 @@ def hierarchical(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
         raise BadInput([Fault(key="algorithm", value="hierarchical", rule=rule, nearest="ring")])
 
     passes = 2 if kind == "all_reduce" else 1
-    source, destination, _ = layout.cycle()
+    source, destination, uses = layout.cycle()
+    per_ring = -(-(m - 1) * nbytes // (m * layout.num_rings))
+    inside = Phase(source=source, destination=destination, nbytes=uses * per_ring, num_steps=m - 1)
     lanes = layout.lanes()
-    inside = _ring(source, destination, -(-(m - 1) * nbytes // m), m - 1)
-    between = _ring(
-        lanes.ravel(),
-        np.roll(lanes, -1, axis=0).ravel(),
-        -(-passes * (num_nodes - 1) * nbytes // n),
-        passes * (num_nodes - 1),
+    between = Phase(
+        source=lanes.reshape(-1),
+        destination=np.roll(lanes, -1, axis=0).reshape(-1),
+        nbytes=np.full(n, -(-passes * (num_nodes - 1) * nbytes // n), dtype=np.int64),
+        num_steps=passes * (num_nodes - 1),
     )
     order = {
         "all_reduce": (inside, between, inside),
@@ -72,8 +73,3 @@ def hierarchical(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
         memory_nbytes=memory,
         num_sms=collective_sms(layout),
     )
-
-
-def _ring(source: NDArray[np.int64], destination: NDArray[np.int64], nbytes: int, num_steps: int) -> Phase:
-    """Equal flows over the edges of rings."""
-    return Phase(source=source, destination=destination, nbytes=np.full_like(source, nbytes), num_steps=num_steps)

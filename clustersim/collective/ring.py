@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from clustersim.collective.channels import collective_sms
 from clustersim.collective.checks import require_call
 from clustersim.collective.demand import memory_traffic
-from clustersim.collective.layout import Layout
+from clustersim.collective.layout import Edges, Layout
 from clustersim.collective.traffic import GroupShape, Phase, Traffic
 
 __all__ = ["ring"]
@@ -16,11 +14,16 @@ KINDS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 
 
 def ring(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
-    """Flows of a ring, or of several rings over several nodes.
+    """Flows of a ring, or of several rings over a mesh or over several nodes.
 
     **Bytes.** All-gather and reduce-scatter send n-1 of n blocks over each edge of the ring, all-reduce does both, so
     each member sends T = p(n-1)/n·S with p = 1, or p = 2 for all-reduce. Broadcast and reduce are chains from and to
     the root, position 0: T = S over each edge but the one that would close the ring at the root.
+
+    **Meshes.** With R rings inside a node (``shape.rings``), as NCCL and RCCL find them over direct links, each
+    carries T/R: a link that u of them cross carries u·T/R. They come in pairs of opposite directions, so both
+    directions of the links are used; behind a switch, where one order is as good as another, NCCL runs all its rings
+    one way round.
 
     **Several nodes.** NCCL builds one ring a channel, and lets each enter and leave a node through another member so
     that all NICs are used. With c lanes (members that every node has) there are c rings, each with T/c. Ring j
@@ -35,7 +38,11 @@ def ring(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
     depends on how NCCL keeps it on its rail (``src/graph/connect.cc`` swaps rings on every other node), what each
     member sends and receives does not.
 
-    **Rounding.** T/c is rounded up to whole bytes, so equal members have equal loads and each sends less than c
+    On meshes each lane is divided once more among the R rings inside: part (j, r), with T/(cR), enters at member j,
+    follows ring r and leaves from the member before j in it. The NICs carry what they carry above. RCCL's eight
+    paths among eight MI300X, one a NIC, load each link just as much.
+
+    **Rounding.** T/(cR) is rounded up to whole bytes, so equal members have equal loads and each sends less than cR
     bytes too much.
 
     **Steps.** A chunk makes p(n-1) hops. One pass leaves out one edge; the slowest leaves out an edge inside a node
@@ -60,27 +67,17 @@ def ring(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
     """
     require_call("ring", kind, nbytes, KINDS)
     n, layout = shape.num_members, Layout.of(shape)
-    num_nodes, num_rings = layout.num_nodes, layout.num_lanes if layout.num_nodes > 1 else 1
+    num_nodes = layout.num_nodes
+    num_rings = layout.num_rings * (layout.num_lanes if num_nodes > 1 else 1)
     passes = 2 if kind == "all_reduce" else 1
     whole = nbytes * n if kind in ("broadcast", "reduce") else passes * (n - 1) * nbytes
     per_ring = -(-whole // (n * num_rings))
     crossings = passes * (num_nodes if n > num_nodes else num_nodes - 1) if num_nodes > 1 else 0
 
-    source, destination, uses = layout.paths()
-    if num_nodes == 1:
-        uses = np.ones_like(uses)
-    inside = Phase(
-        source=source, destination=destination, nbytes=uses * per_ring, num_steps=passes * (n - 1) - crossings
-    )
-    phases = [inside]
+    edges = layout.paths(layout.starts()) if num_nodes > 1 else layout.cycle()
+    phases = [_carrying(per_ring, edges, passes * (n - 1) - crossings)]
     if num_nodes > 1:
-        enter = layout.lanes()
-        leave = enter.copy()
-        leave[:, -1] = layout.last()
-        source, destination = leave.ravel(), np.roll(enter, -1, axis=0).ravel()
-        phases.append(
-            Phase(source=source, destination=destination, nbytes=np.full_like(source, per_ring), num_steps=crossings)
-        )
+        phases.append(_carrying(per_ring, layout.crossings(), crossings))
     kept = tuple(p for p in (_opened(kind, phase) for phase in phases) if len(p.source))
     return Traffic(
         algorithm="ring",
@@ -89,6 +86,11 @@ def ring(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
         memory_nbytes=memory_traffic(kind, nbytes, shape, kept),
         num_sms=collective_sms(layout),
     )
+
+
+def _carrying(per_ring: int, edges: Edges, num_steps: int) -> Phase:
+    source, destination, uses = edges
+    return Phase(source=source, destination=destination, nbytes=uses * per_ring, num_steps=num_steps)
 
 
 def _opened(kind: str, phase: Phase) -> Phase:

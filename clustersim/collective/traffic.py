@@ -19,9 +19,33 @@ class GroupShape:
     ----------
     node : NDArray[int64], shape (n,)
         for each member, in group order, the position of the first member on the same node
+    rings : NDArray[int64], shape (num_rings, n), optional
+        rings inside the nodes, each through all members of every node: ``rings[r, i]`` is the position of the member
+        that ring r visits after member i, itself where a node has no other. On a mesh of direct links they are the
+        orders that use many links at once, :func:`clustersim.topology.rings.rings`; a collective spreads its bytes
+        evenly over them. None: any one order is as good, as behind a switch
     """
 
     node: NDArray[np.int64]
+    rings: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        if self.rings is not None and not self._go_round(self.rings):
+            raise ValueError("rings: each must visit every member of a node once, return, and never leave the node")
+
+    def _go_round(self, rings: NDArray[np.int64]) -> bool:
+        n = len(self.node)
+        if rings.ndim != 2 or rings.shape[1] != n or not rings.size or not 0 <= rings.min() <= rings.max() < n:
+            return False
+        if (self.node[rings] != self.node).any():
+            return False
+        first, count = np.unique(self.node, return_counts=True)
+        at = np.broadcast_to(first, (len(rings), len(first)))
+        for step in range(1, int(count.max()) + 1):
+            at = np.take_along_axis(rings, at, axis=1)
+            if ((at == first) != (step % count == 0)).any():
+                return False
+        return True
 
     @property
     def num_members(self) -> int:

@@ -24,9 +24,10 @@ def tree(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
     goes up (child to parent, chain to its head), broadcast goes down, all-reduce does both. A node that is inside one
     tree is a leaf of the other, so a NIC sends and receives at most 2·S/c in an all-reduce: as much as a ring's.
     On one node the trees are chains and each edge i → i+1 and back carries (m-1)/m·S. For broadcast and reduce all
-    chains on the root's node start at the root, position 0.
+    chains on the root's node start at the root, position 0. On a mesh each chain is divided among the R rings inside
+    its node (``shape.rings``): S/(cR) along each, from the same head.
 
-    **Rounding.** Each flow is rounded up to whole bytes a lane.
+    **Rounding.** Each flow is rounded up to whole bytes a lane and ring.
 
     **Steps.** Down the chain and down the deeper tree, there and back for all-reduce: 2(m-1) inside nodes and
     2·ceil(log2 N) between N nodes, as in NCCL's tuning model (``src/graph/tuning.cc``).
@@ -54,18 +55,18 @@ def tree(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
     require_call("tree", kind, nbytes, KINDS)
     layout = Layout.of(shape)
     num_lanes, num_nodes = layout.num_lanes, layout.num_nodes
-    per_lane, per_tree = -(-nbytes // num_lanes), -(-nbytes // (2 * num_lanes))
+    per_chain, per_tree = -(-nbytes // (num_lanes * layout.num_rings)), -(-nbytes // (2 * num_lanes))
     longest_chain, depth = int(layout.count.max()) - 1, (num_nodes - 1).bit_length()
 
-    head, tail, uses = layout.paths()
-    hops = 2 * longest_chain
+    starts, hops = layout.starts(), 2 * longest_chain
     if kind != "all_reduce":
-        uses = np.where(shape.node[tail] == 0, num_lanes, uses)
-        head, tail, uses = head[tail != 0], tail[tail != 0], uses[tail != 0]
+        starts[shape.node == 0] = 0
+        starts[0] = num_lanes
         hops = longest_chain + (num_lanes - 1 if num_nodes > 1 else 0)
+    head, tail, uses = layout.paths(starts)
     child, parent = double_tree(num_nodes)
     lanes = layout.lanes()
-    inside = _directed(kind, head, tail, uses * per_lane, hops)
+    inside = _directed(kind, head, tail, uses * per_chain, hops)
     between_heads, between_tails = lanes[parent.ravel()].ravel(), lanes[child.ravel()].ravel()
     between = _directed(
         kind,
@@ -81,7 +82,7 @@ def tree(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
         pipelined=True,
         memory_nbytes=memory_traffic(kind, nbytes, shape, phases),
         num_sms=collective_sms(layout),
-        num_flows=flows_on_busiest_link(phases),
+        num_flows=max(-(-flows_on_busiest_link([inside]) // layout.num_rings), flows_on_busiest_link([between])),
     )
 
 

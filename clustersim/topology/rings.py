@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ MAX_MEMBERS = 16
 """Members up to which rings are searched for; a larger group keeps its own order."""
 
 _MAX_STEPS = 10_000
-"""Steps of a search before it settles for one ring less."""
+"""Steps of a search before it settles for less."""
 
 
 def direct_links(topology: Topology, devices: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -40,11 +41,12 @@ def direct_links(topology: Topology, devices: NDArray[np.int64]) -> NDArray[np.i
 
 
 def rings(num_links: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Closed orders of all GPUs that together use no link twice in one direction, as many as a search finds.
+    """Closed orders of all GPUs that together load the links of a mesh as evenly as a search finds.
 
     NCCL and RCCL run one ring a channel and spread a collective evenly over them; on a mesh of direct links that, not
-    the bandwidth of one link, is what a collective reaches. Each order is used in both directions, so a GPU of degree d
-    is on at most 2 · floor(d/2) rings: 6 in the hybrid cube mesh of V100s (Hamiltonian cycles of a multigraph).
+    the bandwidth of one link, is what a collective reaches. Each order is used in both directions. A GPU of d links is
+    on d rings at most where each uses a link of its own, as in the hybrid cube mesh of V100s (6). Where d is odd, 2·d
+    rings cross every link twice in each direction: 14 among eight MI300X.
 
     Parameters
     ----------
@@ -55,16 +57,28 @@ def rings(num_links: NDArray[np.int64]) -> NDArray[np.int64]:
     -------
     NDArray[int64], shape (num_rings, n)
         positions in order of travel; the one order 0, 1, …, n - 1 where direct links close no ring, and behind a switch
+
+    References
+    ----------
+    RCCL, ``src/graph/rome_models.cc``: four rings among the eight GCDs of a MI250X node, 14 among eight MI300X. NCCL
+    issue 713: a dump of its six rings among four V100s with two links between each two.
     """
+    return np.array(_orders(tuple(map(tuple, num_links.tolist()))), dtype=np.int64)
+
+
+@cache
+def _orders(num_links: tuple[tuple[int, ...], ...]) -> list[list[int]]:
+    """Those orders. A search for k of d tries the links as they are when k is even, each twice when it is odd."""
     n = len(num_links)
-    own = np.arange(n, dtype=np.int64)[None]
+    own = [list(range(n))]
     if not 2 < n <= MAX_MEMBERS:
         return own
-    for count in range(int(num_links.sum(axis=1).min()) // 2, 0, -1):
-        found = next(_cycles(num_links.tolist(), count, [_MAX_STEPS]), None)
+    for bandwidth in range(min(map(sum, num_links)), 0, -1):
+        share, count = (2, bandwidth) if bandwidth % 2 else (1, bandwidth // 2)
+        left = [[share * links for links in row] for row in num_links]
+        found = next(_cycles(left, count, [_MAX_STEPS]), None)
         if found is not None:
-            there = np.array(found, dtype=np.int64)
-            return np.concatenate([there, np.roll(there[:, ::-1], 1, axis=1)])
+            return found + [[order[0], *order[:0:-1]] for order in found]
     return own
 
 

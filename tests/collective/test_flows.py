@@ -10,6 +10,11 @@ from clustersim.collective.select import ALGORITHMS
 from clustersim.collective.traffic import GroupShape
 from clustersim.faults import BadInput
 
+
+def mesh(node, rings):
+    return GroupShape(node=np.array(node), rings=np.array(rings))
+
+
 SHAPES = {
     **{f"one node of {n}": GroupShape(node=np.zeros(n, dtype=np.int64)) for n in range(2, 9)},
     "2x8": GroupShape(node=np.repeat([0, 8], 8)),
@@ -21,6 +26,11 @@ SHAPES = {
     "unequal 4+1": GroupShape(node=np.repeat([0, 4], [4, 1])),
     "interleaved 3x4": GroupShape(node=np.tile([0, 1, 2], 4)),
     "interleaved 3+2+2": GroupShape(node=np.array([0, 1, 0, 3, 1, 3, 0])),
+    "mesh of 3": mesh([0, 0, 0], [[1, 2, 0], [2, 0, 1]]),
+    "mesh of 4": mesh([0] * 4, [[1, 2, 3, 0], [3, 0, 1, 2], [2, 3, 1, 0], [3, 2, 0, 1], [1, 3, 0, 2], [2, 0, 3, 1]]),
+    "meshes 2x4": mesh([0, 0, 0, 0, 4, 4, 4, 4], [[1, 2, 3, 0, 6, 7, 5, 4], [3, 0, 1, 2, 7, 6, 4, 5]]),
+    "interleaved meshes 2x3": mesh([0, 1, 0, 1, 0, 1], [[2, 3, 4, 5, 0, 1], [4, 5, 0, 1, 2, 3]]),
+    "unequal meshes 3+4+1": mesh([0] * 3 + [3] * 4 + [7], [[1, 2, 0, 4, 5, 6, 3, 7], [2, 0, 1, 5, 6, 4, 3, 7]]),
 }
 KINDS = {
     "ring": ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"),
@@ -35,6 +45,11 @@ CASES = [
     for title, shape in SHAPES.items()
     if name != "hierarchical" or ("unequal" not in title and "3+2+2" not in title)
 ]
+
+
+def num_rings(shape):
+    """Among which the bytes are divided, each rounded up."""
+    return 1 if shape.rings is None else len(shape.rings)
 
 
 def sent_and_received(traffic, n):
@@ -69,11 +84,11 @@ def test_bytes_are_conserved(name, kind, shape, nbytes):
 
     # every block but one has to move to or from each member: n-1 (all_reduce twice that) whole payloads in total
     payloads = {"gather": (n - 1) / n, "scatter": (n - 1) / n, "all_reduce": 2 * (n - 1)}.get(kind, n - 1)
-    assert payloads * nbytes - 1e-6 <= sent.sum() < payloads * nbytes + 2 * n * n
+    assert payloads * nbytes - 1e-6 <= sent.sum() < payloads * nbytes + 2 * n * n * num_rings(shape)
     for exact, counted in zip(exact_by_member(kind, nbytes, n), (sent, received), strict=True):
         if exact is not None:
             assert (exact - 1e-6 <= counted).all()
-            assert (counted < exact + n).all()
+            assert (counted < exact + n * num_rings(shape)).all()
     if kind == "all_reduce":  # what goes up comes down again
         assert (sent == received).all()
     if nbytes % 840 == 0 and n in (2, 4, 5, 7, 8):
@@ -114,7 +129,7 @@ def test_no_algorithm_beats_the_lower_bound(name, kind, shape, nbytes):
     bound = lower_bound(kind, nbytes, n, 1.0)
     assert time >= bound * (1 - 1e-12)
     if name in ("ring", "direct", "hierarchical"):  # these are optimal there
-        assert time <= ceil(bound) + 2 * n
+        assert time <= ceil(bound) + 2 * n * num_rings(shape)
 
 
 @pytest.mark.parametrize(("name", "kind", "shape"), CASES)

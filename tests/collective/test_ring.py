@@ -72,6 +72,38 @@ def test_one_member_a_node_has_no_flow_inside_a_node():
     assert between.num_steps == 6
 
 
+def full_mesh(num_nodes):
+    """Nodes of four GPUs with a link between each two: the three orders of four, each both ways."""
+    orders = [[1, 2, 3, 0], [1, 3, 0, 2], [2, 3, 1, 0]]
+    orders += [np.argsort(order).tolist() for order in orders]
+    first = 4 * np.arange(num_nodes)[:, None]
+    rings = np.array([(first + order).ravel() for order in np.array(orders)])
+    return GroupShape(node=np.repeat(first.ravel(), 4), rings=rings)
+
+
+@pytest.mark.parametrize(
+    ("kind", "each_sends"), [("all_reduce", 2 * 3), ("all_gather", 3), ("reduce_scatter", 3), ("broadcast", 4)]
+)
+def test_a_full_mesh_of_four_uses_all_twelve_links_alike(kind, each_sends):
+    """Each member sends over three links, and each is on a third of the rings."""
+    (phase,) = ring(kind, 4 * 6000, full_mesh(1)).phases
+    links = dict(zip(zip(phase.source.tolist(), phase.destination.tolist(), strict=True), phase.nbytes, strict=True))
+    assert len(links) == len(phase.source) == (9 if kind == "broadcast" else 12)  # nothing comes back to the root
+    assert set(links.values()) == {each_sends * 6000 // 3}
+    assert phase.num_steps == (2 if kind == "all_reduce" else 1) * 3
+
+
+def test_over_meshes_nics_carry_what_they_carry_over_switches():
+    n, nbytes = 12, 12 * 4 * 6 * 100
+    inside, between = ring("all_reduce", nbytes, full_mesh(3)).phases
+    _, over_switches = ring("all_reduce", nbytes, nodes(4, 4, 4)).phases
+    for attribute in ("source", "destination", "nbytes"):
+        assert getattr(between, attribute).tolist() == getattr(over_switches, attribute).tolist()
+    through_each = 2 * (n - 1) * nbytes // n
+    assert len(inside.source) == 3 * 12
+    assert set(inside.nbytes.tolist()) == {through_each * 3 // 4 // 3}  # all but what a NIC brings, over three links
+
+
 @pytest.mark.benchmark
 def test_flows_of_16384_members_cost_a_few_sorts_of_as_many_numbers():
     shape = nodes(*[8] * 2048)

@@ -70,26 +70,51 @@ def ring_all_gather(buffers, members, blocks):
         )
 
 
-def channels(num_nodes, m):
-    """One closed ring a channel: enters the first node at member e, leaves from e-1, so enters the next one there."""
+def turned(order, start):
+    """A closed order, from ``start`` on."""
+    at = order.index(start)
+    return [*order[at:], *order[:at]]
+
+
+def channels(num_nodes, m, orders):
+    """Closed rings, one a lane and order: each enters the first node at member e, follows the order to the member
+    before e, and enters the next node at that one."""
     assert num_nodes == 1 or num_nodes % m == 0, "only then does each ring close"
-    return [
-        [k * m + (e - k + i) % m for k in range(num_nodes) for i in range(m)] for e in range(m if num_nodes > 1 else 1)
-    ]
+    closed = []
+    for order in orders:
+        for e in range(m if num_nodes > 1 else 1):
+            members, enter = [], e
+            for k in range(num_nodes):
+                inside = turned(order, enter)
+                members += [k * m + i for i in inside]
+                enter = inside[-1]
+            closed.append(members)
+    return closed
 
 
-def grid(num_nodes, m):
-    return GroupShape(node=np.repeat(np.arange(num_nodes) * m, m))
+def grid(num_nodes, m, orders=()):
+    """``num_nodes`` nodes of m members, on meshes whose rings are ``orders``."""
+    node = np.repeat(np.arange(num_nodes) * m, m)
+    rings = np.array(
+        [[k * m + turned(order, i)[1 % m] for k in range(num_nodes) for i in range(m)] for order in orders]
+    )
+    return GroupShape(node=node, rings=rings if len(orders) else None)
 
 
 GRIDS = [(1, 2), (1, 3), (1, 8), (4, 1), (5, 1), (2, 2), (4, 2), (3, 3), (4, 4)]
+MESHES = {3: [[0, 1, 2], [2, 1, 0]], 4: [[0, 1, 2, 3], [0, 2, 3, 1], [3, 2, 1, 0]], 8: [[0, 2, 4, 6, 1, 3, 5, 7]]}
+"""Orders by members of a node; not the ones a search finds, which use all links alike and would hide a mistake."""
+LAID_OUT = [pytest.param(*g, (), id=f"{g[0]}x{g[1]}") for g in GRIDS]
+LAID_OUT += [
+    pytest.param(*g, MESHES[g[1]], id=f"meshes {g[0]}x{g[1]}") for g in [(1, 3), (1, 8), (3, 3), (1, 4), (4, 4)]
+]
 
 
-@pytest.mark.parametrize(("num_nodes", "m"), GRIDS)
+@pytest.mark.parametrize(("num_nodes", "m", "orders"), LAID_OUT)
 @pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "reduce_scatter"])
-def test_ring(kind, num_nodes, m):
+def test_ring(kind, num_nodes, m, orders):
     n = num_nodes * m
-    rings = channels(num_nodes, m)
+    rings = channels(num_nodes, m, orders or [list(range(m))])
     per_ring = n
     num_chunks = per_ring * len(rings)
     mine = [[[r * per_ring + i] for i in range(n)] for r in range(len(rings))]
@@ -111,7 +136,7 @@ def test_ring(kind, num_nodes, m):
         buffers.assert_reduced(n, [(owner[c], c) for c in owner])
     else:
         assert all(buffers.chunk[i][c] == Counter([owner[c]]) for i in range(n) for c in owner)
-    traffic = ring(kind, num_chunks * UNIT, grid(num_nodes, m))
+    traffic = ring(kind, num_chunks * UNIT, grid(num_nodes, m, orders))
     assert moved(traffic) == buffers.moved
     passes = 2 if kind == "all_reduce" else 1
     assert sum(phase.num_steps for phase in traffic.phases) == passes * (n - 1)
@@ -119,11 +144,11 @@ def test_ring(kind, num_nodes, m):
         assert traffic.phases[-1].num_steps == passes * slowest
 
 
-@pytest.mark.parametrize(("num_nodes", "m"), GRIDS)
+@pytest.mark.parametrize(("num_nodes", "m", "orders"), LAID_OUT)
 @pytest.mark.parametrize("kind", ["broadcast", "reduce"])
-def test_chain(kind, num_nodes, m):
+def test_chain(kind, num_nodes, m, orders):
     n = num_nodes * m
-    rings = channels(num_nodes, m)
+    rings = channels(num_nodes, m, orders or [list(range(m))])
     buffers = Buffers(
         n, len(rings), held=None if kind == "reduce" else lambda member: range(len(rings)) if member == 0 else ()
     )
@@ -138,42 +163,45 @@ def test_chain(kind, num_nodes, m):
         buffers.assert_reduced(n, [(0, c) for c in range(len(rings))])
     else:
         assert all(held == Counter([0]) for chunks in buffers.chunk for held in chunks)
-    assert moved(ring(kind, len(rings) * UNIT, grid(num_nodes, m))) == buffers.moved
+    assert moved(ring(kind, len(rings) * UNIT, grid(num_nodes, m, orders))) == buffers.moved
 
 
-@pytest.mark.parametrize(("num_nodes", "m"), [*GRIDS, (2, 1), (2, 8), (3, 2), (6, 2), (7, 1), (9, 3), (16, 2)])
+@pytest.mark.parametrize(
+    ("num_nodes", "m", "orders"),
+    [*LAID_OUT, *((*g, ()) for g in [(2, 1), (2, 8), (3, 2), (6, 2), (7, 1), (9, 3), (16, 2)]), (5, 4, MESHES[4])],
+)
 @pytest.mark.parametrize("kind", ["all_reduce", "broadcast", "reduce"])
-def test_tree(kind, num_nodes, m):
+def test_tree(kind, num_nodes, m, orders):
     n = num_nodes * m
     trees = double_tree(num_nodes)
-    held = None if kind != "broadcast" else lambda member: range(2 * m) if member == 0 else ()
-    buffers = Buffers(n, 2 * m, held)
+    inside = orders or [list(range(m))]
+    num_chunks = 2 * m * len(inside)
+    held = None if kind != "broadcast" else lambda member: range(num_chunks) if member == 0 else ()
+    buffers = Buffers(n, num_chunks, held)
     slowest = 0
-    for lane in range(m):
-        for half in range(2):
-            chunk = 2 * lane + half
-            edges = []
-            for k in range(num_nodes):
-                start = 0 if kind != "all_reduce" and k == 0 else lane
-                chain = [k * m + (start + i) % m for i in range(m)]
-                edges += list(pairwise(chain))
-            edges += [
-                (int(p) * m + lane, int(c) * m + lane) for c, p in zip(trees[0][half], trees[1][half], strict=True)
-            ]
-            down = _from_root(edges, root=0 if kind != "all_reduce" else lane)
-            assert len(down) == n - 1
-            if kind != "broadcast":
-                for a, b in reversed(down):
-                    buffers.step([(b, a, chunk)], reduce=True)
-            if kind != "reduce":
-                for a, b in down:
-                    buffers.step([(a, b, chunk)], reduce=False)
-            slowest = max(slowest, _depth(down))
+    for chunk in range(num_chunks):
+        of_lane, order = divmod(chunk, len(inside))
+        lane, half = divmod(of_lane, 2)
+        edges = []
+        for k in range(num_nodes):
+            start = 0 if kind != "all_reduce" and k == 0 else lane
+            edges += pairwise([k * m + i for i in turned(inside[order], start)])
+        edges += [(int(p) * m + lane, int(c) * m + lane) for c, p in zip(trees[0][half], trees[1][half], strict=True)]
+        down = _from_root(edges, root=0 if kind != "all_reduce" else lane)
+        assert len(down) == n - 1
+        if kind != "broadcast":
+            for a, b in reversed(down):
+                buffers.step([(b, a, chunk)], reduce=True)
+        if kind != "reduce":
+            for a, b in down:
+                buffers.step([(a, b, chunk)], reduce=False)
+        slowest = max(slowest, _depth(down))
     if kind == "broadcast":
         assert all(have == Counter([0]) for chunks in buffers.chunk for have in chunks)
     else:
-        buffers.assert_reduced(n, [(i, c) for i in (range(n) if kind == "all_reduce" else [0]) for c in range(2 * m)])
-    traffic = tree(kind, 2 * m * UNIT, grid(num_nodes, m))
+        reduced = range(n) if kind == "all_reduce" else [0]
+        buffers.assert_reduced(n, [(i, c) for i in reduced for c in range(num_chunks)])
+    traffic = tree(kind, num_chunks * UNIT, grid(num_nodes, m, orders))
     assert moved(traffic) == buffers.moved
     # chain and tree are each taken at their longest, which need not meet on one path
     assert sum(phase.num_steps for phase in traffic.phases) >= slowest * (2 if kind == "all_reduce" else 1)
@@ -197,22 +225,30 @@ def _depth(down):
     return max(depth.values(), default=0)
 
 
-@pytest.mark.parametrize(("num_nodes", "m"), [*GRIDS, (2, 8), (3, 2), (6, 4)])
+@pytest.mark.parametrize(
+    ("num_nodes", "m", "orders"), [*LAID_OUT, *((*g, ()) for g in [(2, 8), (3, 2), (6, 4)]), (2, 4, MESHES[4])]
+)
 @pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "reduce_scatter"])
-def test_hierarchical(kind, num_nodes, m):
+def test_hierarchical(kind, num_nodes, m, orders):
     n = num_nodes * m
-    block_of = lambda k, i: i * num_nodes + k  # noqa: E731 - member i of node k
-    buffers = Buffers(n, n, (lambda j: [block_of(j // m, j % m)]) if kind == "all_gather" else None)
-    node = [[k * m + i for i in range(m)] for k in range(num_nodes)]
-    shard = [[block_of(k, i) for k in range(num_nodes)] for i in range(m)]
+    rings = orders or [list(range(m))]
+    num_chunks = n * len(rings)
+
+    def block_of(k, i):
+        """Chunks of member i of node k, one a ring."""
+        return [(i * num_nodes + k) * len(rings) + r for r in range(len(rings))]
+
+    buffers = Buffers(n, num_chunks, (lambda j: block_of(j // m, j % m)) if kind == "all_gather" else None)
 
     def inside(collective):
         for k in range(num_nodes):
-            collective(buffers, node[k], shard)
+            for r, order in enumerate(rings):
+                shard = [[block_of(other, i)[r] for other in range(num_nodes)] for i in order]
+                collective(buffers, [k * m + i for i in order], shard)
 
     def between(collective):
         for i in range(m):
-            collective(buffers, [node[k][i] for k in range(num_nodes)], [[block_of(k, i)] for k in range(num_nodes)])
+            collective(buffers, [k * m + i for k in range(num_nodes)], [block_of(k, i) for k in range(num_nodes)])
 
     if kind != "all_gather":
         inside(ring_reduce_scatter)
@@ -221,12 +257,12 @@ def test_hierarchical(kind, num_nodes, m):
         between(ring_all_gather)
         inside(ring_all_gather)
     if kind == "all_reduce":
-        buffers.assert_reduced(n, [(j, c) for j in range(n) for c in range(n)])
+        buffers.assert_reduced(n, [(j, c) for j in range(n) for c in range(num_chunks)])
     elif kind == "reduce_scatter":
-        buffers.assert_reduced(n, [(j, block_of(j // m, j % m)) for j in range(n)])
+        buffers.assert_reduced(n, [(j, c) for j in range(n) for c in block_of(j // m, j % m)])
     else:
         assert all(held for chunks in buffers.chunk for held in chunks)
-    assert moved(hierarchical(kind, n * UNIT, grid(num_nodes, m))) == buffers.moved
+    assert moved(hierarchical(kind, num_chunks * UNIT, grid(num_nodes, m, orders))) == buffers.moved
 
 
 @pytest.mark.parametrize("n", [2, 3, 8])

@@ -53,6 +53,17 @@ def test_on_one_node_the_chains_turn_so_that_members_are_equal():
     assert np.bincount(phase.source).tolist() == [2] * 8
 
 
+def test_chains_over_several_rings_weigh_as_much_as_one():
+    """On a link they are no more flows than a single chain of all the bytes."""
+    node = np.repeat([0, 4, 8], 4)
+    orders = np.array([[1, 2, 3, 0], [3, 0, 1, 2]])
+    rings = np.array([np.concatenate([first + order for first in (0, 4, 8)]) for order in orders])
+    on_mesh = tree("all_reduce", 1 << 20, GroupShape(node=node, rings=rings))
+    assert on_mesh.num_flows == tree("all_reduce", 1 << 20, nodes(4, 4, 4)).num_flows
+    (chains,) = tree("all_reduce", 1 << 20, GroupShape(node=node[:4], rings=rings[:, :4])).phases
+    assert chains.nbytes.tolist() == [3 * (1 << 20) // 8] * 16  # up and down, over four edges in each direction
+
+
 def test_two_nodes_of_one_member_exchange_the_payload_once_each_way():
     (phase,) = tree("all_reduce", 1000, nodes(1, 1)).phases
     assert np.bincount(phase.source, weights=phase.nbytes).tolist() == [1000, 1000]
