@@ -19,8 +19,10 @@ from clustersim.collective.well_formed import require_well_formed
 from clustersim.engine.group_cost import GroupCost, group_cost
 from clustersim.engine.local import LocalCost, local_cost, path_loads, paths
 from clustersim.engine.role import Role
+from clustersim.engine.seating import seatings
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.kernel import CostModel
+from clustersim.topology.meshes import Meshes, meshes
 from clustersim.topology.topology import Topology
 from clustersim.workload.check import check
 from clustersim.workload.job import Job
@@ -247,8 +249,9 @@ def build(
         stores=_stores(topology, jobs, first_rank, device),
         algorithms=algorithms,
     )
+    direct = meshes(topology)
     for j, job in enumerate(jobs):
-        _add_groups(system, j, job)
+        _add_groups(system, j, job, direct)
     return system
 
 
@@ -379,7 +382,7 @@ def _place_within(store: NDArray[np.int64]) -> NDArray[np.int64]:
     return place
 
 
-def _add_groups(system: System, j: int, job: Job) -> None:
+def _add_groups(system: System, j: int, job: Job, direct: Meshes | None) -> None:
     """Append the blocks of one job's groups to the system."""
     base = int(system.first_rank[j])
     for family, of in zip(job.families, scripts(job), strict=True):
@@ -388,30 +391,14 @@ def _add_groups(system: System, j: int, job: Job) -> None:
         # a member that stops short of the others is a deadlock of the run, which names it: the longest script counts
         length = np.array([len(script) for script in of.scripts])
         chosen = of.code[np.arange(len(of.code)), np.argmax(length[of.code], axis=1)]
-        patterns, seat = np.unique(
-            _seating(system.topology.node_of[system.device[members]]), axis=0, return_inverse=True
-        )
-        seat = seat.reshape(-1)
+        shapes, seat = seatings(system.topology, direct, system.device[members])
         for code in np.unique(chosen):
             for s in np.unique(seat[chosen == code]) if of.scripts[code] else ():
                 rows = np.flatnonzero((chosen == code) & (seat == s))
                 name = f"{of.axis}/{family.name}"
-                block = _block(system, j, name, rows, members[rows], slots, of.scripts[code], patterns[s])
+                block = _block(system, j, name, rows, members[rows], slots, of.scripts[code], shapes[s])
                 system.blocks.append(block)
                 system.num_groups += len(rows)
-
-
-def _seating(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each member of each group the position of the first member on the same node, shape as ``nodes``."""
-    order = np.argsort(nodes, axis=1, kind="stable")
-    ordered = np.take_along_axis(nodes, order, axis=1)
-    starts = np.ones(nodes.shape, dtype=bool)
-    starts[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    columns = np.broadcast_to(np.arange(nodes.shape[1]), nodes.shape)
-    run = np.maximum.accumulate(np.where(starts, columns, 0), axis=1)
-    seating = np.empty_like(nodes)
-    np.put_along_axis(seating, order, np.take_along_axis(order, run, axis=1), axis=1)
-    return seating
 
 
 def _block(
@@ -422,10 +409,9 @@ def _block(
     members: NDArray[np.int64],
     slots: tuple[str, ...],
     script: Script,
-    seating: NDArray[np.int64],
+    shape: GroupShape,
 ) -> GroupBlock:
     signatures = tuple(dict.fromkeys(script))
-    shape = GroupShape(node=seating)
     traffic = []
     for kind, nbytes, algorithm in signatures:
         chosen, _ = resolve(algorithm or system.algorithms.get(kind), kind, nbytes, shape)
