@@ -1,0 +1,65 @@
+"""Which resources can bind."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from clustersim.engine.live import find_live
+from clustersim.engine.simulate import simulate
+from clustersim.engine.system import build
+from clustersim.hardware.roofline import roofline
+from clustersim.topology.topology import Topology
+from clustersim.workload.job import Job
+
+
+def live(cluster: Topology, *jobs: Job, steps: int = 1, varying: tuple[str, ...] = ()) -> set[str]:
+    """Names of the resources that stay."""
+    system = build(cluster, jobs, roofline, [{}] * len(jobs))
+    declared = [cluster.resources.find(name) for name in varying]
+    rows = find_live(system, [steps] * len(jobs), declared).rows
+    return set(cluster.resources.names(np.flatnonzero(rows)))
+
+
+def message(star: ModuleType, source: int, destination: int) -> Any:
+    ends = (("send", "out"), ("recv", "in"))
+    programs = [star.program(star.collective(kind, 10_000, slot)) for kind, slot in ends]
+    return star.job(*programs, families=(star.groups(("out", "in"), [0, 1]),), devices=[source, destination])
+
+
+def test_one_message_binds_nowhere(star: ModuleType) -> None:
+    """It takes its links' whole capacity and no more."""
+    assert live(star.cluster(4, 1), message(star, 0, 1)) == set()
+
+
+def test_two_messages_bind_where_they_meet(star: ModuleType) -> None:
+    """Both leave by the same NIC and uplink; of two equal rows with equal users one is enough."""
+    assert live(star.cluster(4, 1), message(star, 0, 1), message(star, 0, 2)) == {"nic0.tx"}
+    assert live(star.cluster(4, 1, over=2.0), message(star, 0, 1), message(star, 0, 2)) == {"leaf0.up"}
+
+
+def test_declared_resources_stay(star: ModuleType) -> None:
+    assert live(star.cluster(4, 1), message(star, 0, 1), varying=("nic3.rx", "hbm2")) == {"nic3.rx", "hbm2"}
+
+
+def two_streams(star: ModuleType) -> Job:
+    """A sweep at half of the HBM's rate, then one at 60 % on another stream; nothing waits for that one."""
+    p = star.program()
+    first = p.add(star.gemm(1000, nbytes=500_000, name="first"), stream="main")
+    p.add(star.gemm(1000, nbytes=600_000, name="second"), stream="side", after=[first])
+    made: Job = star.job(p)
+    return made
+
+
+def test_ops_that_a_program_keeps_apart_do_not_add_up(star: ModuleType) -> None:
+    assert live(star.cluster(1, 1), two_streams(star)) == set()
+
+
+def test_ops_that_only_meet_in_the_next_step_add_up(star: ModuleType) -> None:
+    """The second sweep of one step runs beside the first of the next: 110 % of the HBM."""
+    assert live(star.cluster(1, 1), two_streams(star), steps=2) == {"hbm0"}
+    run = simulate(star.cluster(1, 1), two_streams(star), steps=2)
+    # equal shares of 1000 B/ns: the first gets all it asks for, the second 500 of 600 for 1000 ns; 100,000 B are left
+    assert star.times(run, 0) == {"first": (1000, 2000), "second": (2167, 3167)}

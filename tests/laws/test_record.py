@@ -1,0 +1,100 @@
+"""What holds for the record of every run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from clustersim.trace.record import LaneRecord
+from clustersim.trace.result import Result
+from clustersim.workload.op import Collective
+
+LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+
+
+def takes_from_pools(lane: LaneRecord) -> set[int]:
+    arrays = lane.arrays
+    ops = {int(op) for op, at, _, _ in arrays.pool_use if not at}
+    return {step * len(arrays) + op for step in range(lane.steps) for op in ops}
+
+
+@LAW
+@given(data=st.data())
+def test_ops_of_a_stream_never_overlap(data: st.DataObject, cases: Any) -> None:
+    for lane in data.draw(cases(16)).run(fold=data.draw(st.booleans())).record.lanes:
+        stream = np.tile(lane.arrays.stream, lane.steps)
+        for s in range(len(lane.arrays.streams)):
+            on = stream == s
+            assert (lane.start_ns[on][1:] >= lane.end_ns[on][:-1]).all()
+        assert (lane.end_ns >= lane.start_ns).all()
+
+
+@LAW
+@given(data=st.data())
+def test_every_op_has_its_cause(data: st.DataObject, cases: Any) -> None:
+    """An op starts when what released it ended, unless it waited for a pool."""
+    run = data.draw(cases(16)).run(fold=data.draw(st.booleans()))
+    lanes = run.record.lanes
+    for lane in lanes:
+        assert (lane.start_ns >= lane.ready_ns).all()
+        assert (lane.ready_ns >= 0).all()
+        pooled = takes_from_pools(lane)
+        collective = [isinstance(lane.arrays.ops[k], Collective) for k in lane.ops]
+        for op in range(len(lane.start_ns)):
+            by, number = int(lane.cause_lane[op]), int(lane.cause_op[op])
+            released = int(lanes[by].end_ns[number]) if by >= 0 else 0
+            if op in pooled:
+                assert released <= lane.start_ns[op]
+            else:
+                assert released == lane.start_ns[op]
+            if op not in pooled and not collective[op]:
+                assert lane.ready_ns[op] == lane.start_ns[op]
+
+
+@LAW
+@given(data=st.data())
+def test_members_of_a_collective_start_and_end_together(data: st.DataObject, cases: Any) -> None:
+    case = data.draw(cases(16))
+    run = case.run(fold=data.draw(st.booleans()))
+    for j, job in enumerate(case.jobs):
+        for family in job.families:
+            for members in family.members.tolist():
+                each = set()
+                for position, rank in enumerate(members):
+                    lane = run.record.lanes[run.record.lane_of[j][rank]]
+                    ops = lane.arrays.slots().get(family.slot(position), np.empty(0, np.int64))
+                    at = (np.arange(lane.steps)[:, None] * len(lane.arrays) + ops[None]).reshape(-1)
+                    each.add((tuple(lane.start_ns[at].tolist()), tuple(lane.end_ns[at].tolist())))
+                assert len(each) == 1
+
+
+def content(run: Result) -> list[bytes]:
+    """Every byte that the engine decided."""
+    record = run.record
+    columns = ("start_ns", "end_ns", "ready_ns", "cause_lane", "cause_op", "bound")
+    kept = [getattr(lane, column).tobytes() for lane in record.lanes for column in columns]
+    kept += [repr((lane.job, lane.rank, lane.multiplicity, lane.groups)).encode() for lane in record.lanes]
+    kept += [of.tobytes() for of in record.lane_of]
+    kept += [repr((record.bounds, record.coverage, record.num_events, record.status)).encode()]
+    return kept + [rates.used.tobytes() + rates.time_ns.tobytes() + rates.name.encode() for rates in run.usage]
+
+
+@LAW
+@given(data=st.data())
+def test_equal_inputs_give_equal_bytes(data: st.DataObject, cases: Any) -> None:
+    case, fold = data.draw(cases(16)), data.draw(st.booleans())
+    assert content(case.run(fold=fold)) == content(case.run(fold=fold))
+
+
+@LAW
+@given(data=st.data())
+def test_steps_follow_each_other(data: st.DataObject, cases: Any) -> None:
+    """Each op of a step starts no earlier than in the step before; and every run does all of its ops."""
+    for lane in data.draw(cases(16)).run(fold=data.draw(st.booleans())).record.lanes:
+        ends = lane.end_ns.reshape(lane.steps, -1)
+        assert (ends >= 0).all()
+        assert (np.diff(lane.start_ns.reshape(lane.steps, -1), axis=0) >= 0).all()
+        assert (np.diff(ends.max(axis=1)) >= 0).all()
