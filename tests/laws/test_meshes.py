@@ -60,10 +60,10 @@ def links(draw: st.DrawFn) -> list[list[int]]:
     return made
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_folded_is_full_on_meshes(data: st.DataObject, star: ModuleType, cases: Any, times_of: Any) -> None:
-    case = data.draw(cases(32))
+    case = data.draw(cases(32, shared_pools=False))  # grants of one instant go by rank number
     num_links = data.draw(links())
     num_devices = 1 + max(int(job.devices.max()) for job in case.jobs)
     topology = cluster(star, -(-num_devices // len(num_links)), num_links, data.draw(st.sampled_from([1.0, 2.0])))
