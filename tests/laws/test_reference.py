@@ -7,16 +7,22 @@ left out, no folding, no events. It shares with the engine the system's tables a
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clustersim.engine.perturb import Perturbation, perturbed
 from clustersim.engine.scene import ONE, WEIGHT_SHIFT, weight
+from clustersim.engine.simulate import simulate
 from clustersim.engine.system import GroupBlock, System, build
 from clustersim.hardware.roofline import roofline
+from clustersim.workload.model import Model
+from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.training_step import training_step
 
 Store = tuple[int, str, int]
 """(job, pool, number of the store)"""
@@ -214,3 +220,30 @@ def test_the_full_run_is_the_reference(data: st.DataObject, cases: Any, times_of
     run = case.run(fold=False)
     got = [times_of(run, j, r) for j, job in enumerate(case.jobs) for r in range(job.num_ranks)]
     assert got == expected
+
+
+@pytest.mark.parametrize(
+    "plan", [{"tp": 2, "pp": 2, "dp": 2, "vpp": 2, "zero": 1}, {"pp": 4, "dp": 2, "schedule": "gpipe"}]
+)
+def test_a_training_step_is_the_reference(star: ModuleType, times_of: Callable[..., Any], plan: dict[str, Any]) -> None:
+    """Two steps on two nodes under an over-subscribed spine."""
+    model = Model(
+        name="tiny",
+        num_layers=4,
+        hidden=128,
+        num_heads=4,
+        num_kv_heads=4,
+        head_dim=32,
+        ffn_hidden=512,
+        gated_mlp=False,
+        vocab=1024,
+        max_seq_len=128,
+        norm="layernorm",
+        positions="learned",
+        tied_embeddings=True,
+    )
+    job = training_step(model, ParallelPlan(**plan), global_batch=8, micro_batch=1, seq_len=128)
+    cluster = star.cluster(2, 4, over=2.0, latency=1e-6)
+    expected = reference(build(cluster, [job], roofline, [{}]), 2)
+    run = simulate(cluster, job, steps=2, fold=False)
+    assert [times_of(run, 0, rank) for rank in range(8)] == expected
