@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,18 +86,25 @@ def simulate(
     Raises
     ------
     BadInput
-        for jobs that do not fit the cluster, and for perturbations, algorithms and varying names that name nothing
+        for no step, no job, or one without ops; for jobs that do not fit the cluster; for perturbations, algorithms
+        and varying names that name nothing
     Deadlock
         when ops remain that nothing can start; ``.result`` holds what ran until then
     """
     began = time.perf_counter()
     listed = [jobs] if isinstance(jobs, Job) else list(jobs)
+    faults = list(_call_faults(listed, steps))
+    if faults:
+        raise BadInput(faults)
     perturbation = Perturbation.parse(perturb or {})
     topology = perturbed(cluster, perturbation)
     slow = [perturbation.slow_ranks if j == 0 else {} for j in range(len(listed))]
     system = build(topology, listed, cost, slow, algorithms)
     left_open = {kind for block in system.blocks for kind, _, pinned in block.signatures if pinned is None}
-    idle = [f"algorithms.{k}: no effect: no op leaves it open" for k in system.algorithms if k not in left_open]
+    notes = [f"algorithms.{k}: no effect: no op leaves it open" for k in system.algorithms if k not in left_open]
+    crowded = int((np.bincount(system.device) > 1).sum())
+    if crowded:
+        notes.append(f"{crowded} devices run several ranks: these share memory bandwidth, but compute as if alone")
     declared = _rows(topology, varying)
     live = find_live(system, [steps] * len(listed), declared)
     if fold:
@@ -130,7 +137,7 @@ def simulate(
         topology=topology,
         fold="exact" if fold else "off",
         wall_s=time.perf_counter() - began,
-        warnings=tuple(dict.fromkeys([*topology.notes, *(note for job in listed for note in job.notes), *idle])),
+        warnings=tuple(dict.fromkeys([*topology.notes, *(note for job in listed for note in job.notes), *notes])),
         inputs={
             "seed": seed,
             "steps": steps,
@@ -159,3 +166,14 @@ def _rows(topology: Topology, names: Sequence[str]) -> list[int]:
     if faults:
         raise BadInput(faults)
     return rows
+
+
+def _call_faults(jobs: Sequence[Job], steps: int) -> Iterator[Fault]:
+    """Nothing to run; such a run would succeed."""
+    if not jobs:
+        yield Fault(key="jobs", value=[], rule="must be a job or several")
+    for job in jobs:
+        if not job.num_ranks or not any(map(len, job.programs)):
+            yield Fault(key=job.name, value=job.num_ranks, rule="ranks: must have ops to run")
+    if steps < 1:
+        yield Fault(key="steps", value=steps, rule="must be at least 1", nearest=1)

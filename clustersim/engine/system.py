@@ -267,22 +267,21 @@ def _algorithm_faults(algorithms: Mapping[str, str | Algorithm]) -> Iterator[Fau
 
 
 def _devices(job: Job, topology: Topology) -> NDArray[np.int64]:
-    devices = (
-        np.arange(job.num_ranks, dtype=np.int64) if job.devices is None else np.asarray(job.devices, dtype=np.int64)
-    )
-    if len(devices) != job.num_ranks or (
-        len(devices) and not 0 <= devices.min() <= devices.max() < topology.num_devices
-    ):
-        raise BadInput(
-            [
-                Fault(
-                    key=f"{job.name}.num_ranks",
-                    value=job.num_ranks,
-                    rule=f"must be at most the {topology.num_devices} devices of {topology.name}",
-                    nearest=topology.num_devices,
-                )
-            ]
-        )
+    last = topology.num_devices - 1
+    if job.devices is None:
+        if job.num_ranks > topology.num_devices:
+            rule = f"must be at most the {topology.num_devices} devices of {topology.name}"
+            raise BadInput([Fault(key=f"{job.name}.num_ranks", value=job.num_ranks, rule=rule, nearest=last + 1)])
+        return np.arange(job.num_ranks, dtype=np.int64)
+    devices = np.asarray(job.devices, dtype=np.int64)
+    if devices.shape != (job.num_ranks,):
+        rule = f"must be one device for each of {job.num_ranks} ranks"
+        raise BadInput([Fault(key=f"{job.name}.devices", value=devices.shape, rule=rule, nearest=(job.num_ranks,))])
+    unknown = devices[(devices < 0) | (devices > last)]
+    if len(unknown):
+        rule = f"must be a device of {topology.name}, 0 to {last}"
+        nearest = min(max(int(unknown[0]), 0), last)
+        raise BadInput([Fault(key=f"{job.name}.devices", value=int(unknown[0]), rule=rule, nearest=nearest)])
     return devices
 
 
