@@ -37,7 +37,8 @@ def fault_line(fault: Fault) -> str:
     """``file: key: value rule; nearest: …`` without what there is not."""
     place = f"{fault.file}: {fault.key}" if fault.file else fault.key
     value = "" if fault.value is None else f"{_short(repr(_plain(fault.value)))} "
-    nearest = "" if fault.nearest is None else f"; nearest: {_plain(fault.nearest)}"
+    near = str(fault.nearest).lower() if isinstance(fault.nearest, bool) else _plain(fault.nearest)
+    nearest = "" if fault.nearest is None else f"; nearest: {near}"
     return f"{place}: {value}{fault.rule}{nearest}"
 
 

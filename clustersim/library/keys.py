@@ -149,11 +149,13 @@ def read_settings(texts: Iterable[str]) -> tuple[dict[str, Any], list[Fault]]:
     typed: dict[str, str] = {}
     faults = []
     for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals:
-            rule = "must be a key and a value"
-            faults.append(Fault(key=key.strip() or "--set", value=text, rule=rule, nearest=f"{key.strip()}=8"))
-        typed |= {key.strip(): value} if equals else {}
+        name, equals, value = text.partition("=")
+        key = name.strip()
+        if key and equals:
+            typed[key] = value
+        else:
+            rule, nearest = "must be a key and a value", f"{key or 'plan.tp'}=8"
+            faults.append(Fault(key=key or "--set", value=text, rule=rule, nearest=nearest))
     values, refused = read_values({key: read_text(text) for key, text in typed.items()})
     faults += [Fault(key=f.key, value=typed[f.key].strip(), rule=f.rule, nearest=f.nearest) for f in refused]
     return values, faults

@@ -21,6 +21,7 @@ def test_a_fault_is_one_line_without_what_there_is_not() -> None:
     full = Fault(file="a.toml", key="plan.tp", value=7, rule="must divide 32", nearest=8)
     assert fault_line(full) == "a.toml: plan.tp: 7 must divide 32; nearest: 8"
     assert fault_line(Fault(key="model", value=None, rule="must be given")) == "model: must be given"
+    assert fault_line(Fault(key="a", value=1, rule="must be true", nearest=True)) == "a: 1 must be true; nearest: true"
     assert len(fault_line(Fault(key="x", value="y" * 10_000, rule="is long"))) < 250
     assert "\n" not in fault_line(Fault(key="x", value="a\nb", rule="is two lines"))
 

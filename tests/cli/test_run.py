@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,23 @@ import numpy as np
 import pytest
 
 from clustersim.analysis.definitions import definitions
+from clustersim.library.job import JobSetup, load_job
+from clustersim.library.keys import read_settings
+from clustersim.study.point import prepare
 from clustersim.workload.job import Job, Pool
 from clustersim.workload.op import Delay
 from clustersim.workload.program import Program
 
 TINY = ("run", "tiny.toml")
+CONFIG = {
+    "model_type": "gpt2",
+    "n_layer": 2,
+    "n_embd": 64,
+    "n_head": 4,
+    "vocab_size": 512,
+    "n_positions": 128,
+    "architectures": ["GPT2LMHeadModel"],
+}
 
 
 def files(folder: Path) -> set[str]:
@@ -44,6 +58,18 @@ class TestPrinted:
         assert answer.code == 2
         assert answer.out.count("clustersim run") >= 3
 
+    def test_what_it_says_to_type_is_legal(self, call: Callable[..., Any], tmp_path: Path) -> None:
+        (tmp_path / "config.json").write_text(json.dumps(CONFIG | {"n_head": 8, "n_positions": 4096}))
+        text = call("run").out.replace("\\\n", " ")
+        commands = [shlex.split(line)[2:] for line in text.splitlines() if line.startswith("  clustersim run")]
+        assert len(commands) == 4
+        for tokens in commands:
+            values = [value for flag, value in pairwise(tokens) if flag == "--set"]
+            named = [f"{flag[2:]}={value}" for flag, value in pairwise(tokens) if flag in ("--model", "--topology")]
+            settings, faults = read_settings([*named, *values])
+            setup = load_job(tokens[0]) if not tokens[0].startswith("-") else JobSetup.of()
+            assert prepare(setup.with_values(settings), faults).job.num_ranks
+
     def test_definitions_with_and_without_a_job(self, call: Callable[..., Any]) -> None:
         assert "bubble_fraction" in call("run", "--definitions").out
         assert call("run", "--definitions", "--json").json == definitions()
@@ -56,16 +82,7 @@ class TestPrinted:
         assert full["step_times_s"] == folded["step_times_s"]
 
     def test_a_hugging_face_config_and_its_notes(self, call: Callable[..., Any], tmp_path: Path) -> None:
-        config = {
-            "model_type": "gpt2",
-            "n_layer": 2,
-            "n_embd": 64,
-            "n_head": 4,
-            "vocab_size": 512,
-            "n_positions": 128,
-            "architectures": ["GPT2LMHeadModel"],
-        }
-        (tmp_path / "config.json").write_text(json.dumps(config))
+        (tmp_path / "config.json").write_text(json.dumps(CONFIG))
         answer = call(
             *("run", "--model", "config.json", "--topology", "dgx-h100", "--json"),
             *("--set", "global_batch=8", "--set", "seq_len=64"),

@@ -37,6 +37,12 @@ def test_the_last_of_two_counts() -> None:
     assert read_settings(["steps=x", "steps=2"]) == ({"steps": 2}, [])
 
 
+@pytest.mark.parametrize("text", ["", "=", " = 8", "=8"])
+def test_a_setting_without_a_key(text: str) -> None:
+    values, (fault,) = read_settings([text])
+    assert (values, fault.key, fault.nearest) == ({}, "--set", "plan.tp=8")
+
+
 @pytest.mark.parametrize("key", [*NOT_YET, "plan.offload.ratio", "plan.offload.policy"])
 def test_what_is_kept_for_later_is_refused_as_such(key: str) -> None:
     values, (fault,) = read_values({key: 1}, "job.toml")
