@@ -125,12 +125,14 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
         with _collect(found):
             given = {key: setup.values[key] for key in _TOPOLOGY if key in setup.values}
             topology = load_topology(setup.value("topology"), **given)
-    case = _case(values, model, topology)
+    # An illegal number stands for what is not known: it leaves out the rules that need it.
+    num_devices = topology.num_devices if topology and "nodes" not in refused else 0
+    case = None if model is None else _case(model, values, num_devices)
     if case is not None:
-        told = {*refused, *missing, *(() if topology else ("num_devices",))}
+        told = {*refused, *missing, *(() if num_devices else ("num_devices",))}
         found += [_as_nodes(fault, topology) for fault in find_faults(case) if fault.key not in told]
-    perturb = {key.removeprefix("perturb."): setup.values[key] for key in setup.values if key.startswith("perturb.")}
-    if topology is not None:
+    perturb = _given(setup, "perturb")
+    if topology is not None and "nodes" not in refused:
         found += _perturb_faults(perturb, topology)
     if case is not None and not found and not faults:
         found += _too_long(case, setup.value("steps"))
@@ -143,9 +145,8 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
         micro_batch=case.micro_batch,
         seq_len=case.seq_len,
         dtype=setup.value("dtype"),
-        num_devices=topology.num_devices,
+        num_devices=num_devices,
     )
-    limits = {key.removeprefix("limits."): setup.values[key] for key in setup.values if key.startswith("limits.")}
     return Point(
         setup=setup,
         topology=topology,
@@ -154,24 +155,22 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
             "steps": setup.value("steps"),
             "seed": setup.value("seed"),
             "perturb": perturb,
-            "limits": limits or None,
+            "limits": _given(setup, "limits") or None,
         },
         notes=tuple(notes),
     )
 
 
-def _case(values: Mapping[str, Any], model: Model | None, topology: Topology | None) -> Case | None:
-    """The combination to check; of what is not known an illegal value, which leaves out the rules that need it."""
-    if model is None:
-        return None
+def _given(setup: JobSetup, table: str) -> dict[str, Any]:
+    """The settings of one table that were given, by their names in it."""
+    return {key.removeprefix(f"{table}."): setup.values[key] for key in setup.values if key.startswith(f"{table}.")}
+
+
+def _case(model: Model, values: Mapping[str, Any], num_devices: int) -> Case:
+    """The combination to check."""
     plan = {key.removeprefix("plan."): value for key, value in values.items() if key.startswith("plan.")}
-    return Case(
-        model=model,
-        plan=ParallelPlan(**plan),
-        dtype=values["dtype"],
-        num_devices=topology.num_devices if topology else 0,
-        **{key: values[key] or 0 for key in _BATCH},
-    )
+    batch = {key: values[key] or 0 for key in _BATCH}
+    return Case(model=model, plan=ParallelPlan(**plan), dtype=values["dtype"], num_devices=num_devices, **batch)
 
 
 def _described(point: Point, result: Result) -> Result:

@@ -100,6 +100,11 @@ def test_devices_that_do_not_work_out_come_with_the_arithmetic(call: Callable[..
     assert keys(call("run", "tiny.toml", "--set", "nodes=2", "--json")) == ["plan.dp"]
 
 
+def test_a_refused_number_of_nodes_is_told_once(call: Callable[..., Any]) -> None:
+    answer = call("run", "tiny.toml", "--set", "nodes=many", "--set", "plan.dp=16", "--json")
+    assert keys(answer) == ["nodes"]
+
+
 def test_a_run_too_long_is_refused_before_it_is_built(call: Callable[..., Any]) -> None:
     assert keys(call(*BARE, "--set", "global_batch=16777216", "--set", "steps=1000", "--json")) == ["global_batch"]
 
