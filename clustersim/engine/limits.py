@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from clustersim.faults import BadInput, Fault, nearest_name
 
 __all__ = ["LimitReached", "Limits"]
 
@@ -29,6 +32,20 @@ class Limits:
     num_events: float = float("inf")
     simulated_s: float = float("inf")
     wall_s: float = float("inf")
+
+    @classmethod
+    def parse(cls, given: Mapping[str, float]) -> Limits:
+        """From a mapping as ``--set limits.*`` gives it; all faults at once as :class:`BadInput`."""
+        faults = []
+        for key, limit in given.items():
+            if key not in cls.__dataclass_fields__:
+                nearest = nearest_name(key, cls.__dataclass_fields__)
+                faults.append(Fault(key=f"limits.{key}", value=limit, rule="is no limit", nearest=nearest))
+            elif not isinstance(limit, int | float) or not limit >= 0:
+                faults.append(Fault(key=f"limits.{key}", value=limit, rule="must be a number, not negative", nearest=0))
+        if faults:
+            raise BadInput(faults)
+        return cls(**given)
 
     def check(self, num_events: int, wall_end: float) -> None:
         """Raise :class:`LimitReached` when the instants or the real time are used up."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.cpu import CPU
 from clustersim.hardware.gpu import GPU
 from clustersim.hardware.kernel import CostModel
@@ -72,8 +73,8 @@ def local_cost(
 
     Raises
     ------
-    ValueError
-        when the topology has no path of that kind: a drive where the node has none
+    BadInput
+        when the topology has no path of that kind, a drive where the node has none, or the GPU no units for a dtype
     """
     match op:
         case Compute():
@@ -90,7 +91,7 @@ def local_cost(
                 _ns(max(seconds, memory) * slowdown), 0, bound, {"assumed": max(seconds, memory) * slowdown}
             )
         case Copy() | Storage():
-            seconds, bound = _copy(paths(op), device, topology)
+            seconds, bound = _copy(op, device, topology)
             return LocalCost(_ns(seconds), 0, bound, {"modelled": seconds})
         case Collective():
             raise TypeError(f"{op.name}: a collective has no local cost")
@@ -100,7 +101,11 @@ def _compute(op: Compute, gpu: GPU, cost: CostModel, slowdown: float) -> LocalCo
     seconds: dict[str, float] = {}
     provenance: dict[str, float] = {}
     for kernel in op.kernels:
-        of = cost(kernel, gpu)
+        try:
+            of = cost(kernel, gpu)
+        except KeyError as error:
+            key, rule = f"{op.name}.dtype", f"cannot run on {gpu.name}: {error.args[0]}"
+            raise BadInput([Fault(key=key, value=kernel.dtype, rule=rule)]) from error
         seconds[of.bound] = seconds.get(of.bound, 0.0) + of.seconds * slowdown
         provenance[of.provenance] = provenance.get(of.provenance, 0.0) + of.seconds * slowdown
     total = sum(seconds.values())
@@ -109,11 +114,12 @@ def _compute(op: Compute, gpu: GPU, cost: CostModel, slowdown: float) -> LocalCo
     return LocalCost(_ns(total), min(_ns(sm_bound), _ns(total)), bound, provenance)
 
 
-def _copy(crossed: tuple[tuple[str, int], ...], device: int, topology: Topology) -> tuple[float, str]:
+def _copy(op: Copy | Storage, device: int, topology: Topology) -> tuple[float, str]:
     seconds, latency, bound = 0.0, 0.0, ""
-    for name, nbytes in crossed:
+    for name, nbytes in paths(op):
         if name not in topology.local:
-            raise ValueError(f"{topology.name}: no {name} path: this node has none")
+            rule, nearest = f"is no path of {topology.name}: its nodes have none", nearest_name(name, topology.local)
+            raise BadInput([Fault(key=f"{op.name}.kind", value=name, rule=rule, nearest=nearest)])
         path = topology.local[name]
         rows = path.rows[device]
         latency += path.latency + float(topology.resources.latency_ns[rows[rows >= 0]].sum()) / 1e9

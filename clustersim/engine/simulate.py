@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ def simulate(
     else:
         scene = full_scene(system, live)
     if isinstance(limits, Mapping):
-        limits = Limits(**limits)
+        limits = Limits.parse(limits)
     numbers = {name: scene.row.index(row) for name, row in zip(varying, declared, strict=True)}
     engine = Engine(scene, [steps] * len(listed), limits, shuffle, progress, numbers)
     if behaviour is not None:
@@ -168,12 +169,12 @@ def _rows(topology: Topology, names: Sequence[str]) -> list[int]:
     return rows
 
 
-def _call_faults(jobs: Sequence[Job], steps: int) -> Iterator[Fault]:
+def _call_faults(jobs: Sequence[Job], steps: Any) -> Iterator[Fault]:
     """Nothing to run; such a run would succeed."""
     if not jobs:
         yield Fault(key="jobs", value=[], rule="must be a job or several")
     for job in jobs:
         if not job.num_ranks or not any(map(len, job.programs)):
             yield Fault(key=job.name, value=job.num_ranks, rule="ranks: must have ops to run")
-    if steps < 1:
-        yield Fault(key="steps", value=steps, rule="must be at least 1", nearest=1)
+    if not isinstance(steps, Integral) or steps < 1:
+        yield Fault(key="steps", value=steps, rule="must be a whole number, at least 1", nearest=1)

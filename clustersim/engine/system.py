@@ -216,6 +216,8 @@ def build(
                 faults.append(Fault(key=f"perturb.slow_ranks.{rank}", value=factor, rule="must be positive and finite"))
             else:
                 slowdown[first_rank[j] + rank] = factor
+    if faults:
+        raise BadInput(faults)
     digests: dict[bytes, int] = {}
     programs: list[Arrays] = []
     program_of = np.empty(len(device), dtype=np.int64)
@@ -230,8 +232,6 @@ def build(
         program_of[first_rank[j] : first_rank[j + 1]] = np.array(index, dtype=np.int64)[job.program_of]
     used_paths = sorted({name for p in programs for op in p.ops for name, _ in paths(op) if name in topology.local})
     kind_of = _kinds(topology, device, slowdown, used_paths)
-    if faults:
-        raise BadInput(faults)
     local = _local_costs(topology, programs, program_of, kind_of, device, slowdown, cost)
     system = System(
         topology=topology,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.faults import Fault, nearest_name
+from clustersim.hardware.kernel import Kernel
 from clustersim.workload.job import Job
-from clustersim.workload.op import Collective
+from clustersim.workload.op import Compute, Op
 from clustersim.workload.program import Program
 from clustersim.workload.script import Script, scripts
 
@@ -17,9 +20,10 @@ __all__ = ["check", "check_program"]
 def check(job: Job, *, short: bool = True) -> list[Fault]:
     """All faults of a job; empty when it is sound.
 
-    Looks for programs with cycles, collectives on a slot that a rank has no group for, slots on several streams, ranks
-    that are in two groups by one slot, members that disagree on the kind or bytes of a collective, and members that
-    stop short of the others: a send without its receive. Orders that deadlock only across ranks show in the run.
+    Looks for ranks without a program, pools that the job does not have, negative amounts of work, programs with cycles,
+    collectives on a slot that a rank has no group for, slots on several streams, ranks that are in two groups by one
+    slot, members that disagree on the kind or bytes of a collective, and members that stop short of the others: a send
+    without its receive. Orders that deadlock only across ranks show in the run.
 
     Parameters
     ----------
@@ -27,7 +31,8 @@ def check(job: Job, *, short: bool = True) -> list[Fault]:
         whether a member that stops short of the others is a fault here; otherwise the run ends with it as a deadlock
     """
     faults = [fault for program in job.programs for fault in check_program(program)]
-    faults += _membership(job)
+    faults += _roles(job)
+    faults = faults or _membership(job)
     if not faults:
         for family, of in zip(job.families, scripts(job), strict=True):
             for row in np.flatnonzero((of.code != of.code[:, :1]).any(axis=1))[:3]:
@@ -54,16 +59,28 @@ def check_program(program: Program) -> list[Fault]:
                     rule="must be one stream: collectives of a group have one order",
                 )
             )
+    faults += [fault for op in arrays.ops for fault in _amounts(program.name, op)]
     faults += [
-        Fault(key=f"{program.name}.{op.name}.nbytes", value=op.nbytes, rule="must not be negative", nearest=0)
-        for op in arrays.ops
-        if isinstance(op, Collective) and op.nbytes < 0
+        Fault(key=f"{program.name}.{arrays.pools[pool]}", value=amount, rule="must be at least 1", nearest=1)
+        for _, _, pool, amount in arrays.pool_use.tolist()
+        if amount < 1
     ]
     cycle = _cycle(arrays.edges, len(arrays))
     if cycle:
         path = " -> ".join(f"{k} {arrays.ops[arrays.op[k]].name}" for k in cycle)
         faults.append(Fault(key=program.name, value=path, rule="must not be a cycle: these ops wait for each other"))
     return faults
+
+
+def _amounts(program: str, op: Op) -> Iterator[Fault]:
+    """Work that is less than nothing."""
+    parts: tuple[Op | Kernel, ...] = (op, *op.kernels) if isinstance(op, Compute) else (op,)
+    for name in ("flops", "nbytes", "measured_ns", "count"):
+        for part in parts:
+            amount = getattr(part, name, 0)
+            if amount < 0:
+                yield Fault(key=f"{program}.{op.name}.{name}", value=amount, rule="must not be negative", nearest=0)
+                break
 
 
 def _cycle(edges: NDArray[np.int32], n: int) -> list[int]:
@@ -88,6 +105,21 @@ def _cycle(edges: NDArray[np.int32], n: int) -> list[int]:
         seen.append(at)
         at = next(a for a in before[at] if waits[a])
     return [] if at is None else seen[seen.index(at) :]
+
+
+def _roles(job: Job) -> Iterator[Fault]:
+    """Programs that ranks run, and the pools that programs use, exist."""
+    last = len(job.programs) - 1
+    unknown = job.program_of[(job.program_of < 0) | (job.program_of > last)]
+    if len(unknown):
+        nearest = min(max(int(unknown[0]), 0), last)
+        rule = f"must be a program, 0 to {last}"
+        yield Fault(key=f"{job.name}.program_of", value=int(unknown[0]), rule=rule, nearest=nearest)
+    for program in job.programs:
+        for pool in program.arrays().pools:
+            if pool not in job.pools:
+                rule, nearest_pool = f"must be a pool of {job.name}", nearest_name(pool, job.pools)
+                yield Fault(key=f"{program.name}.pools", value=pool, rule=rule, nearest=nearest_pool)
 
 
 def _membership(job: Job) -> list[Fault]:

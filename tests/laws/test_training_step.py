@@ -24,7 +24,7 @@ MODEL = cs.Model(
     tied_embeddings=True,
 )
 
-PLANS = {
+PLANS: dict[str, dict[str, Any]] = {
     "1f1b": {"tp": 8, "pp": 4, "dp": 2},
     "gpipe, recompute": {"tp": 2, "pp": 4, "dp": 8, "schedule": "gpipe", "recompute": "full"},
     "interleaved, zero": {"tp": 4, "pp": 2, "dp": 8, "vpp": 2, "zero": 1},

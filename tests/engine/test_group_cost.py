@@ -1,0 +1,63 @@
+"""What a collective takes alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from clustersim.collective.barrier import barrier
+from clustersim.collective.ring import ring
+from clustersim.collective.traffic import GroupShape, Phase, Traffic
+from clustersim.engine.group_cost import group_cost
+from clustersim.engine.simulate import simulate
+
+
+def test_a_barrier_is_latency_only(star: ModuleType) -> None:
+    shape = GroupShape(node=np.array([0, 0, 2, 2]))
+    cost = group_cost(star.cluster(2, 2, latency=1e-6), np.array([[0, 1, 2, 3]]), (barrier("barrier", 0, shape),))
+    assert cost.ns.tolist() == cost.latency_ns.tolist()
+    assert cost.ns[0, 0] > 0
+    assert len(cost.row) == 0
+
+
+@pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "barrier"])
+def test_a_group_of_one_costs_nothing(star: ModuleType, kind: str) -> None:
+    program = star.program(star.gemm(7), star.collective(kind, 0 if kind == "barrier" else 1000))
+    run = simulate(star.cluster(1, 1), star.job(program, families=(star.groups("dp", [0]),)))
+    assert star.times(run, 0)[kind] == (7, 7)
+
+
+def test_the_slowest_link_and_the_slowest_launch_count(star: ModuleType) -> None:
+    """Two groups of two: one behind a halved NIC, one with a card that launches late."""
+    late = replace(star.CARD, name="late", launch_latency=4e-6)
+    cluster = star.cluster(4, 1, gpus=(star.CARD, late), gpu_of=[0, 0, 0, 1]).with_capacity({"nic0.tx": 0.5})
+    traffic = ring("all_reduce", 10_000, GroupShape(node=np.array([0, 1])))
+    cost = group_cost(cluster, np.array([[0, 1], [2, 3]]), (traffic,))
+    assert cost.ns[:, 0].tolist() == [2000, 5000]
+    assert cost.latency_ns[:, 0].tolist() == [0, 4000]
+
+
+def test_phases_follow_one_another_unless_pipelined(star: ModuleType) -> None:
+    def phase(source: int, destination: int) -> Phase:
+        return Phase(
+            source=np.array([source]), destination=np.array([destination]), nbytes=np.array([10_000]), num_steps=1
+        )
+
+    phases = (phase(0, 1), phase(1, 2))
+    memory = np.zeros(3, np.int64)
+    one = Traffic(algorithm="own", phases=phases, pipelined=True, memory_nbytes=memory)
+    both = one, replace(one, pipelined=False)
+    cost = group_cost(star.cluster(3, 1), np.array([[0, 1, 2]]), both)
+    assert cost.ns.tolist() == [[1000, 2000]]
+
+
+def test_loads_add_up_over_phases(star: ModuleType) -> None:
+    traffic = ring("all_reduce", 12_000, GroupShape(node=np.array([0, 0, 0, 0])))
+    cluster = star.cluster(1, 4)
+    cost = group_cost(cluster, np.array([[3, 1, 0, 2]]), (traffic,))
+    loads = dict(zip(cluster.resources.names(cost.row), cost.load[:, 0].tolist(), strict=True))
+    assert {name: load for name, load in loads.items() if "up" in name} == {f"nvlink{k}.up": 18_000 for k in range(4)}
+    assert cost.peak_load[0, 0] == max(loads.values())
