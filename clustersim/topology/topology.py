@@ -105,6 +105,14 @@ class Topology:
 
         return to_networkx(self)
 
+    def __repr__(self) -> str:
+        """One line: name, devices, nodes, resources."""
+        cards = ", ".join(gpu.name for gpu in self.gpus)
+        return (
+            f"Topology({self.name}: {self.num_devices:,} x {cards} in {self.num_nodes:,} nodes, "
+            f"{len(self.resources):,} resources)"
+        )
+
     @property
     def num_devices(self) -> int:
         """Number of GPUs."""

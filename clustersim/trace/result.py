@@ -45,6 +45,16 @@ class Result:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     rates: Callable[[], list[Rates]] = field(default=list, repr=False)
 
+    def __repr__(self) -> str:
+        """One line: what ran, how it ended, how it was simulated."""
+        record = self.record
+        names = ", ".join(job.name for job in record.jobs)
+        ranks = sum(job.num_ranks for job in record.jobs)
+        return (
+            f"Result({names} on {self.topology.name}: {record.status}, {ranks:,} ranks as {len(record.lanes):,} "
+            f"lanes, {self.wall_s:.3g} s)"
+        )
+
     @cached_property
     def trace(self) -> pd.DataFrame:
         """One row an op of each class, columns as in :mod:`clustersim.trace.schema`."""

@@ -34,6 +34,7 @@ class GroupFamily:
     slots: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "members", np.asarray(self.members, dtype=np.int64))
         if self.members.ndim != 2:
             raise ValueError(f"{self.name}: members must be (num_groups, num_members), got shape {self.members.shape}")
         if len(self.slots) not in (1, self.members.shape[1]):
@@ -120,6 +121,19 @@ class Job:
     ledger: Ledger = field(default_factory=Ledger)
     plan: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "program_of", np.asarray(self.program_of, dtype=np.int64))
+        if self.program_of.ndim != 1 or not (
+            len(self.program_of) == 0 or 0 <= self.program_of.min() <= self.program_of.max() < len(self.programs)
+        ):
+            raise ValueError(f"{self.name}: program_of must hold one number below {len(self.programs)} a rank")
+        if self.devices is not None:
+            object.__setattr__(self, "devices", np.asarray(self.devices, dtype=np.int64))
+
+    def __repr__(self) -> str:
+        """One line: name, ranks, programs."""
+        return f"Job({self.name}: {self.num_ranks:,} ranks, {len(self.programs)} programs)"
 
     @property
     def num_ranks(self) -> int:

@@ -122,6 +122,10 @@ class Program:
     def __len__(self) -> int:
         return len(self._op)
 
+    def __repr__(self) -> str:
+        """One line: name, ops, streams."""
+        return f"Program({self.name}: {len(self):,} ops on {len(self._streams)} streams)"
+
     def add(
         self,
         op: Op,
@@ -219,7 +223,7 @@ class Program:
         return offset
 
     def depend(self, op: int, *, after: Iterable[int]) -> None:
-        """Make ``op`` wait for further ops; a cycle made this way is found by :func:`clustersim.workload.check.check`."""
+        """Make ``op`` wait for further ops; :func:`clustersim.workload.check.check` finds cycles made this way."""
         for before in after:
             if not (0 <= before < len(self._op) and 0 <= op < len(self._op)):
                 raise ValueError(f"{self.name}: op {op}: after={before} must name ops of this program")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
+
+import numpy as np
 
 from clustersim.faults import BadInput
 from clustersim.workload.buckets import default_bucket_parameters
@@ -32,6 +35,8 @@ def training_step(
     seq_len: int,
     dtype: Dtype = "bf16",
     num_devices: int | None = None,
+    name: str | None = None,
+    devices: Sequence[int] | None = None,
 ) -> Job:
     """One step: every micro-batch forward and backward, gradients reduced, weights updated.
 
@@ -49,6 +54,10 @@ def training_step(
         of weights and activations
     num_devices : int, optional
         GPUs to fill; gives dp where the plan leaves it open
+    name : str, optional
+        of the job; None: model and degrees
+    devices : Sequence[int], optional
+        device of each rank, for a job that has a cluster not to itself; rank r sits on device r when None
 
     Returns
     -------
@@ -92,7 +101,8 @@ def training_step(
     sizes = {"tp": plan.tp, "cp": plan.cp, "dp": case.replicas, "pp": plan.pp}
     mesh = Mesh(names=plan.axis_order, sizes=tuple(sizes[axis] for axis in plan.axis_order))
     return Job(
-        name=f"{model.name}-tp{plan.tp}-pp{plan.pp}-dp{plan.dp}",
+        name=name or f"{model.name}-tp{plan.tp}-pp{plan.pp}-dp{plan.dp}",
+        devices=None if devices is None else np.asarray(devices, dtype=np.int64),
         programs=tuple(programs),
         program_of=mesh.coordinate("pp"),
         families=mesh.families(wrap=plan.vpp > 1, tied=model.tied_embeddings),
