@@ -14,6 +14,7 @@ from clustersim.analysis.breakdown import axes_of_lanes, breakdown_ns
 from clustersim.analysis.fits import out_of_memory
 from clustersim.analysis.memory import peak
 from clustersim.analysis.partition import class_names
+from clustersim.analysis.report import report
 from clustersim.topology.topology import Topology
 from clustersim.trace.record import LaneRecord, Record
 from clustersim.trace.schema import SCHEMA_VERSION
@@ -21,7 +22,7 @@ from clustersim.trace.steps import step_edges
 from clustersim.workload.job import Job
 from clustersim.workload.op import Compute
 
-__all__ = ["TIERS", "Run", "summary"]
+__all__ = ["TIERS", "Run", "Summary", "summary"]
 
 TIERS = ("gpu", "host_pinned", "host_pageable", "nvme", "file_system")
 """Where bytes are held."""
@@ -51,7 +52,21 @@ class Run(Protocol):
         """What a user should know."""
 
 
-def summary(run: Run) -> dict[str, Any]:
+class Summary(dict[str, Any]):
+    """The fields of ``run --json`` as a dict that prints as text, readable at 80 columns."""
+
+    def __init__(self, fields: Mapping[str, Any], topology: Topology) -> None:
+        super().__init__(fields)
+        self._topology = topology
+
+    def __str__(self) -> str:
+        return report(self, self._topology)
+
+    def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
+        return dict, (dict(self),)  # to another process goes what is said, not the cluster
+
+
+def summary(run: Run) -> Summary:
     """The fields of ``run --json``; :func:`clustersim.analysis.definitions.definitions` says what each means.
 
     Parameters
@@ -60,8 +75,8 @@ def summary(run: Run) -> dict[str, Any]:
 
     Returns
     -------
-    dict[str, Any]
-        of plain numbers, texts, lists and dicts; what a run does not tell is None, never NaN
+    Summary
+        a dict of plain numbers, texts, lists and dicts; what a run does not tell is None, never NaN
     """
     record = run.record
     lack = out_of_memory(record, run.topology)
@@ -82,8 +97,7 @@ def summary(run: Run) -> dict[str, Any]:
     }
     if len(jobs) > 1:
         answer["jobs"] = jobs
-    plain: dict[str, Any] = _plain(answer)
-    return plain
+    return Summary(_plain(answer), run.topology)
 
 
 def _of_job(run: Run, number: int) -> dict[str, Any]:

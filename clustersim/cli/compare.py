@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from clustersim.cli.output import OK, print_json, table
+from clustersim.analysis.report import table
+from clustersim.cli.output import OK, print_json
 
 __all__ = ["compare"]
 

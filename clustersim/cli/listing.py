@@ -6,7 +6,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clustersim.cli.output import OK, print_json, table
+from clustersim.analysis.report import table
+from clustersim.cli.output import OK, print_json
 
 __all__ = ["list_"]
 

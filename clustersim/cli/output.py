@@ -12,7 +12,7 @@ from typing import Any
 
 from clustersim.faults import Fault
 
-__all__ = ["BAD_INPUT", "FAILED", "OK", "fault_fields", "fault_line", "print_json", "progress", "refuse", "table"]
+__all__ = ["BAD_INPUT", "FAILED", "OK", "fault_fields", "fault_line", "print_json", "progress", "refuse"]
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 """Exit codes: it went well; the run failed, its answer is printed all the same; the input has faults."""
@@ -46,18 +46,6 @@ def print_json(value: Any) -> None:
     """Print one JSON value; no number in it is infinite or NaN."""
     json.dump(_plain(value), sys.stdout, indent=2, allow_nan=False)
     print()
-
-
-def table(rows: Iterable[Iterable[str]], *, indent: str = "  ", right: Iterable[int] = ()) -> str:
-    """Rows of texts as columns, those in ``right`` to the right."""
-    lines = [list(row) for row in rows]
-    widths = [max(map(len, column), default=0) for column in zip(*lines, strict=True)]
-    flush = set(right)
-
-    def cell(k: int, text: str) -> str:
-        return text.rjust(widths[k]) if k in flush else text.ljust(widths[k])
-
-    return "\n".join(f"{indent}{'  '.join(cell(k, text) for k, text in enumerate(line))}".rstrip() for line in lines)
 
 
 @contextmanager

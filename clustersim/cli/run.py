@@ -116,9 +116,7 @@ def _run_one(
     if as_json:
         print_json(answer | ({"definitions": _meanings()} if definitions else {}))
     else:
-        from clustersim.cli.report import report
-
-        print(report(answer, result))
+        print(answer)
     if out is not None and not _write(result, setup, out, quiet=as_json):
         return FAILED
     return OK if answer["status"] == "ok" else FAILED

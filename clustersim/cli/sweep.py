@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clustersim.cli.output import BAD_INPUT, FAILED, OK, print_json, progress, table
+from clustersim.analysis.report import table
+from clustersim.cli.output import BAD_INPUT, FAILED, OK, print_json, progress
 
 if TYPE_CHECKING:
     from clustersim.faults import Fault
@@ -106,7 +107,7 @@ def _write(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
 
 
 def _text(rows: Sequence[Mapping[str, Any]]) -> str:
-    from clustersim.cli.report import bytes_text, seconds_text
+    from clustersim.analysis.report import bytes_text, seconds_text
 
     keys = list(rows[0]["point"])
     lines = [[*keys, "status", "step", "tokens/s/GPU", "MFU", "peak"]]
@@ -130,8 +131,8 @@ def _text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _reasons(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Why some were refused, each reason once."""
+    from clustersim.analysis.report import wrapped
     from clustersim.cli.output import fault_line
-    from clustersim.cli.report import wrapped
     from clustersim.faults import Fault
 
     errors = [fault_line(Fault(**error)) for row in rows for error in row.get("errors", ())]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from clustersim.collective.layout import Layout
 from clustersim.collective.traffic import GroupShape
+from clustersim.engine.mix import mix
 from clustersim.topology.meshes import Meshes
 from clustersim.topology.rings import rings
 from clustersim.topology.topology import Topology
@@ -41,7 +42,7 @@ def seatings(
     """
     node = _first_on_node(topology.node_of[devices])
     patterns = node if meshes is None else np.concatenate([node, _spots(meshes, node, devices)], axis=1)
-    patterns, of = np.unique(patterns, axis=0, return_inverse=True)
+    patterns, of = _distinct(patterns)
     m = devices.shape[1]
     made = [GroupShape(node=p[:m], rings=None if meshes is None else _rings(meshes, p[:m], p[m:])) for p in patterns]
     index: dict[tuple[bytes, bytes], int] = {}
@@ -50,7 +51,7 @@ def seatings(
         key = shape.node.tobytes(), b"" if shape.rings is None else shape.rings.tobytes()
         shape_of[i] = index.setdefault(key, i)
     kept, renumbered = np.unique(shape_of, return_inverse=True)
-    return [made[i] for i in kept], renumbered.reshape(-1)[of.reshape(-1)]
+    return [made[i] for i in kept], renumbered.reshape(-1)[of]
 
 
 def _first_on_node(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -64,6 +65,16 @@ def _first_on_node(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
     first = np.empty_like(nodes)
     np.put_along_axis(first, order, np.take_along_axis(order, run, axis=1), axis=1)
     return first
+
+
+def _distinct(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Different rows and which of them each is; by a hash, since sorting long rows takes seconds for a million ranks."""
+    weight = mix(np.arange(1, rows.shape[1] + 1, dtype=np.uint64)).astype(np.int64)
+    _, first, of = np.unique(rows @ weight, return_index=True, return_inverse=True)
+    if (rows[first][of] == rows).all():
+        return rows[first], of.reshape(-1)
+    distinct, of = np.unique(rows, axis=0, return_inverse=True)
+    return distinct, of.reshape(-1)
 
 
 def _spots(meshes: Meshes, node: NDArray[np.int64], devices: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -80,10 +91,10 @@ def _rings(meshes: Meshes, node: NDArray[np.int64], spot: NDArray[np.int64]) -> 
     found = []
     for count in np.unique(layout.count):
         members = layout.order[layout.first[layout.count == count][:, None] + np.arange(count)]
-        kinds, kind = np.unique(spot[members], axis=0, return_inverse=True)
+        kinds, kind = _distinct(spot[members])
         for k, spots in enumerate(kinds):
             if spots[0] >= 0:
-                found.append((members[kind.reshape(-1) == k], rings(meshes.num_links[np.ix_(spots, spots)])))
+                found.append((members[kind == k], rings(meshes.num_links[np.ix_(spots, spots)])))
     num_rings = lcm(*(len(orders) for _, orders in found))
     if num_rings == 1:
         return None  # no node has another order than its own

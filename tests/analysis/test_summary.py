@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import subprocess
 import sys
 from itertools import pairwise
@@ -210,3 +211,12 @@ def test_imports_neither_pandas_nor_matplotlib():
     code = "import sys, clustersim.analysis.summary; print([m for m in ('pandas', 'matplotlib') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_it_prints_as_text_and_travels_as_a_plain_dict(steps):
+    answer = summary(steps.run())
+    assert "step time" in str(answer)
+    assert all(len(line) <= 80 for line in str(answer).splitlines())
+    copy = pickle.loads(pickle.dumps(answer))
+    assert type(copy) is dict
+    assert copy == answer

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from clustersim.cli.output import fault_line, print_json, progress, table
-from clustersim.cli.report import bytes_text, seconds_text
+from clustersim.analysis.report import bytes_text, seconds_text, table
+from clustersim.cli.output import fault_line, print_json, progress
 from clustersim.faults import Fault
 
 

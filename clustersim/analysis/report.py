@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
-from clustersim.cli.output import table
+from clustersim.topology.topology import Topology
 
-if TYPE_CHECKING:
-    from clustersim.trace.result import Result
-
-__all__ = ["bytes_text", "report", "seconds_text", "wrapped"]
+__all__ = ["bytes_text", "report", "seconds_text", "table", "wrapped"]
 
 _WIDTH = 80
 
 
-def report(answer: Mapping[str, Any], result: Result) -> str:
+def report(answer: Mapping[str, Any], topology: Topology) -> str:
     """Text of a summary.
 
     Parameters
     ----------
     answer : Mapping[str, Any]
         of :func:`clustersim.analysis.summary.summary`
-    result : Result
-        what it is of, for the cluster's own numbers
+    topology : Topology
+        the cluster, for its own numbers
     """
-    blocks = [_title(answer, result), table(_rows(answer, result))]
+    blocks = [_title(answer, topology), table(_rows(answer, topology))]
     if answer["message"]:
         blocks.append(f"{answer['status']}: {answer['message']}")
     if answer["out_of_memory"]:
@@ -52,23 +49,25 @@ def bytes_text(nbytes: float) -> str:
     return f"{nbytes / 2**30:.1f} GiB"
 
 
-def _title(answer: Mapping[str, Any], result: Result) -> str:
-    topology, plan = result.topology, answer["plan"]
+def _title(answer: Mapping[str, Any], topology: Topology) -> str:
+    plan = answer["plan"]
     nodes = f"{topology.num_nodes} node{'s' * (topology.num_nodes != 1)}"
+    what = f"{answer['job']} on {topology.name}: {topology.num_devices:,} GPUs, {nodes}"
+    if not plan:  # a job made by hand has none
+        return what
     degrees = " x ".join(f"{axis} {plan[axis]}" for axis in ("tp", "cp", "pp", "dp") if plan.get(axis, 1) > 1)
     words = f"{plan['schedule']}, zero {plan['zero']}, recompute {plan['recompute']}"
-    what = f"{answer['job']} on {topology.name}: {topology.num_devices:,} GPUs, {nodes}"
     return f"{what}\n{degrees or 'one rank'}; {words}"
 
 
-def _rows(answer: Mapping[str, Any], result: Result) -> list[tuple[str, str, str]]:
+def _rows(answer: Mapping[str, Any], topology: Topology) -> list[tuple[str, str, str]]:
     comm = answer["breakdown_s"]["exposed_comm"]
     step = answer["step_time_s"]
     by_axis = ", ".join(f"{axis} {_percent(s / step)}" for axis, s in comm.items() if s and step)
     ops_per_s = answer["num_ops"] / answer["wall_s"] if answer["wall_s"] else 0.0
     held = {tier: nbytes for tier, nbytes in answer["peak_memory_bytes"].items() if nbytes}
-    used = np.unique(result.topology.gpu_of)
-    capacity = min(result.topology.gpus[k].memory_bytes for k in used.tolist())
+    used = np.unique(topology.gpu_of)
+    capacity = min(topology.gpus[k].memory_bytes for k in used.tolist())
     rows = [
         ("step time", seconds_text(step), ""),
         ("tokens/s", _number(answer["tokens_per_s"]), f"{_number(answer['tokens_per_s_per_gpu'])} per GPU"),
@@ -111,3 +110,15 @@ def _number(value: float | None) -> str:
 def wrapped(text: str) -> str:
     """A sentence over as many lines as it needs."""
     return textwrap.fill(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def table(rows: Iterable[Iterable[str]], *, indent: str = "  ", right: Iterable[int] = ()) -> str:
+    """Rows of texts as columns, those in ``right`` to the right."""
+    lines = [list(row) for row in rows]
+    widths = [max(map(len, column), default=0) for column in zip(*lines, strict=True)]
+    flush = set(right)
+
+    def cell(k: int, text: str) -> str:
+        return text.rjust(widths[k]) if k in flush else text.ljust(widths[k])
+
+    return "\n".join(f"{indent}{'  '.join(cell(k, text) for k, text in enumerate(line))}".rstrip() for line in lines)
