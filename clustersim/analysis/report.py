@@ -53,7 +53,7 @@ def _title(answer: Mapping[str, Any], topology: Topology) -> str:
     plan = answer["plan"]
     nodes = f"{topology.num_nodes} node{'s' * (topology.num_nodes != 1)}"
     what = f"{answer['job']} on {topology.name}: {topology.num_devices:,} GPUs, {nodes}"
-    if not plan:  # a job made by hand has none
+    if not {"schedule", "zero", "recompute"} <= set(plan):  # a job made by hand
         return what
     degrees = " x ".join(f"{axis} {plan[axis]}" for axis in ("tp", "cp", "pp", "dp") if plan.get(axis, 1) > 1)
     words = f"{plan['schedule']}, zero {plan['zero']}, recompute {plan['recompute']}"
