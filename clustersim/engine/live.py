@@ -68,19 +68,19 @@ def _dominated(system: System, live: NDArray[np.bool_], kept: NDArray[np.int64])
 
     Users and loads are compared as sums of 64-bit hashes.
     """
+    odd = np.uint64(0x9E3779B97F4A7C15)
     hashes = np.zeros(len(live), dtype=np.uint64)
     for block in system.blocks:
         used = np.flatnonzero(live[block.cost.row])
-        code = (block.first + block.cost.group[used]).astype(np.uint64)
+        code = (1 + block.first + block.cost.group[used]).astype(np.uint64)
         for s in range(block.cost.load.shape[1]):
-            code = mix(code * np.uint64(0x9E3779B97F4A7C15) + block.cost.load[used, s].astype(np.uint64))
+            code = mix(code * odd + block.cost.load[used, s].astype(np.uint64))
         np.add.at(hashes, block.cost.row[used], code)
     for edges in system.path_edges:
         used = np.flatnonzero(live[edges.rows])
-        code = mix(edges.ranks[used].astype(np.uint64) + np.uint64(system.num_groups))
+        code = mix((1 + system.num_groups + edges.ranks[used]).astype(np.uint64))
         alike = next(k for k, e in enumerate(system.path_edges) if np.array_equal(e.loads, edges.loads))
-        salt = mix(np.array([alike], dtype=np.uint64) + np.uint64(1))
-        np.add.at(hashes, edges.rows[used], mix(code ^ salt))
+        np.add.at(hashes, edges.rows[used], mix(code * odd + np.uint64(alike)))
     rows = np.setdiff1d(np.flatnonzero(live), kept)  # a capacity that may change shields no other
     order = rows[np.lexsort((rows, system.topology.resources.capacity[rows], hashes[rows]))]
     follows = np.zeros(len(order), dtype=bool)

@@ -63,3 +63,13 @@ def test_ops_that_only_meet_in_the_next_step_add_up(star: ModuleType) -> None:
     run = simulate(star.cluster(1, 1), two_streams(star), steps=2)
     # equal shares of 1000 B/ns: the first gets all it asks for, the second 500 of 600 for 1000 ns; 100,000 B are left
     assert star.times(run, 0) == {"first": (1000, 2000), "second": (2167, 3167)}
+
+
+def test_a_resource_with_one_more_user_than_another_stays(star: ModuleType) -> None:
+    """Two GPUs copy on two streams each: what crosses each PCIe link crosses the DRAM too, but not the other way."""
+    p = star.program(star.copy("d2h", 30_000), stream="a")
+    p.add(star.copy("d2h", 30_000), stream="b")
+    cluster = star.cluster(1, 2, dram=3e10, pcie=2e10)
+    assert live(cluster, star.job(p, p)) == {"pcie0.down", "pcie1.down", "dram0"}
+    run = simulate(cluster, star.job(p, p))
+    assert [star.times(run, rank)["d2h"] for rank in (0, 1)] == [(0, 4000)] * 2
