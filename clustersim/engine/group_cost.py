@@ -59,7 +59,6 @@ def group_cost(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Tr
     when they are not. It runs at that even speed; the launch of its kernel is part of the latency.
     """
     n = len(devices)
-    num_rows = len(topology.resources)
     capacity = topology.resources.capacity.astype(np.float64)
     hbm = topology.local.get("hbm")
     memory_row = hbm.rows[devices, 0] if hbm is not None else np.full(devices.shape, -1, dtype=np.int64)
@@ -67,36 +66,25 @@ def group_cost(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Tr
         np.array([round(g.launch_latency * 1e9) for g in topology.gpus])[topology.gpu_of[devices]], axis=1
     )
     routes: dict[tuple[bytes, bytes], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
-    keys, weights, owners = [], [], []
+    crossed: dict[tuple[bytes, bytes], NDArray[np.int64]] = {}  # by route: bytes on each hop by signature
     latency = np.zeros((n, len(traffic)), dtype=np.int64)
     serial = np.zeros((n, len(traffic)))
     for s, what in enumerate(traffic):
+        latency[:, s] = launch_ns
         for phase in what.phases:
+            key = (phase.source.tobytes(), phase.destination.tobytes())
             hops, route_ns = _route(topology, devices, phase, routes)
             latency[:, s] += phase.num_steps * route_ns
-            key, nbytes = _flow_edges(hops, phase.nbytes, num_rows)
-            keys.append(key)
-            weights.append(nbytes)
-            owners.append(np.full(len(key), s, dtype=np.int64))
+            on_hops = np.repeat(phase.nbytes, hops.shape[1] // max(1, len(phase.nbytes)))
+            crossed.setdefault(key, np.zeros((hops.shape[1], len(traffic)), dtype=np.int64))[:, s] += on_hops
             if not what.pipelined:
-                group, row, load = _sum_by_key(key, nbytes, num_rows)
-                serial[:, s] += _max_by_group(group, load / capacity[row], n)
-        latency[:, s] += launch_ns
-        used = (memory_row >= 0) & (what.memory_nbytes > 0)
-        key = (np.arange(n)[:, None] * num_rows + memory_row)[used]
-        keys.append(key)
-        weights.append(np.broadcast_to(what.memory_nbytes, used.shape)[used])
-        owners.append(np.full(len(key), s, dtype=np.int64))
-    edge_key, inverse = np.unique(np.concatenate(keys), return_inverse=True) if keys else (np.empty(0, np.int64),) * 2
-    size = len(edge_key) * len(traffic)
-    flat = inverse.reshape(-1) * len(traffic) + np.concatenate(owners)
-    # exact: whole bytes far below 2^53
-    load = (
-        np.bincount(flat, weights=np.concatenate(weights), minlength=size)
-        .astype(np.int64)
-        .reshape(len(edge_key), len(traffic))
+                group, row, load = _edges(hops, on_hops[:, None])
+                serial[:, s] += _max_by_group(group, load[:, 0] / capacity[row], n)
+    in_memory = np.stack([what.memory_nbytes for what in traffic], axis=1)
+    group, row, load = _edges(
+        np.concatenate([*(routes[key][0] for key in crossed), memory_row], axis=1),
+        np.concatenate([*crossed.values(), in_memory]),
     )
-    group, row = edge_key // num_rows, edge_key % num_rows
     ns = np.zeros((n, len(traffic)), dtype=np.int64)
     peak = np.zeros((n, len(traffic)), dtype=np.int64)
     for s, what in enumerate(traffic):
@@ -114,32 +102,46 @@ def _route(
     phase: Phase,
     routes: dict[tuple[bytes, bytes], tuple[NDArray[np.int64], NDArray[np.int64]]],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(n, flows, hops) rows and (n,) longest latency [ns] of a phase; signatures share most of their flows."""
+    """(n, flows · hops) rows and (n,) longest latency [ns] of a phase; signatures share most of their flows."""
     key = (phase.source.tobytes(), phase.destination.tobytes())
     if key not in routes:
         source, destination = devices[:, phase.source], devices[:, phase.destination]
         hops = topology.route(source.reshape(-1), destination.reshape(-1))
         latency_ns = np.append(topology.resources.latency_ns, 0)[hops].sum(axis=1).reshape(source.shape)
         longest = latency_ns.max(axis=1) if source.shape[1] else np.zeros(len(devices), dtype=np.int64)
-        routes[key] = hops.reshape(*source.shape, -1), longest
+        routes[key] = hops.reshape(len(devices), -1), longest
     return routes[key]
 
 
-def _flow_edges(
-    hops: NDArray[np.int64], nbytes: NDArray[np.int64], num_rows: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """One (group · num_rows + row, bytes) per hop of every flow that carries something."""
-    used = (hops >= 0) & (nbytes > 0)[None, :, None]
-    keys = (np.arange(len(hops), dtype=np.int64)[:, None, None] * num_rows + hops)[used]
-    return keys, np.broadcast_to(nbytes[None, :, None], hops.shape)[used]
-
-
-def _sum_by_key(
-    key: NDArray[np.int64], nbytes: NDArray[np.int64], num_rows: int
+def _edges(
+    rows: NDArray[np.int64], nbytes: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    unique, inverse = np.unique(key, return_inverse=True)
-    load = np.bincount(inverse.reshape(-1), weights=nbytes, minlength=len(unique)).astype(np.int64)
-    return unique // num_rows, unique % num_rows, load
+    """Sum what each group puts on each row.
+
+    Parameters
+    ----------
+    rows : NDArray[int64], shape (n, k)
+        rows that each group crosses, -1 for none; the same row may stand there several times
+    nbytes : NDArray[int64], shape (k, S)
+        what it puts on each by signature, alike for all groups
+
+    Returns
+    -------
+    group, row : NDArray[int64], shape (E,)
+        sorted by both
+    load : NDArray[int64], shape (E, S)
+    """
+    used = nbytes.any(axis=1)
+    rows, nbytes = rows[:, used], nbytes[used]
+    order = np.argsort(rows, axis=1, kind="stable")
+    ordered = np.take_along_axis(rows, order, axis=1)
+    starts = ordered >= 0
+    starts[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    valid = (ordered >= 0).reshape(-1)
+    load = nbytes[order.reshape(-1)[valid]]
+    first = np.flatnonzero(starts.reshape(-1)[valid])
+    group, _ = np.nonzero(starts)
+    return group, ordered[starts], np.add.reduceat(load, first, axis=0) if len(first) else load
 
 
 def _max_by_group(group: NDArray[np.int64], value: NDArray[np.generic], n: int) -> NDArray[np.float64]:

@@ -68,7 +68,7 @@ def _first_on_node(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _distinct(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Different rows and which of them each is; by a hash, since sorting long rows takes seconds for a million ranks."""
+    """Different rows, and which of them each is; by hash: sorting long rows takes seconds for a million ranks."""
     weight = mix(np.arange(1, rows.shape[1] + 1, dtype=np.uint64)).astype(np.int64)
     _, first, of = np.unique(rows @ weight, return_index=True, return_inverse=True)
     if (rows[first][of] == rows).all():

@@ -124,10 +124,6 @@ class Job:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "program_of", np.asarray(self.program_of, dtype=np.int64))
-        if self.program_of.ndim != 1 or not (
-            len(self.program_of) == 0 or 0 <= self.program_of.min() <= self.program_of.max() < len(self.programs)
-        ):
-            raise ValueError(f"{self.name}: program_of must hold one number below {len(self.programs)} a rank")
         if self.devices is not None:
             object.__setattr__(self, "devices", np.asarray(self.devices, dtype=np.int64))
 
