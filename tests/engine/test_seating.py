@@ -14,7 +14,8 @@ import pytest
 
 import clustersim as cs
 from clustersim.collective.traffic import GroupShape
-from clustersim.engine.seating import seatings
+from clustersim.engine.mix import mix
+from clustersim.engine.seating import _distinct, seatings
 from clustersim.topology.meshes import Meshes, meshes
 from clustersim.topology.topology import Topology
 
@@ -101,7 +102,7 @@ def test_nodes_with_unequally_many_rings_have_each_as_often_as_makes_them_equal(
 
 
 def test_nodes_of_a_graph_have_the_rings_of_their_own_links() -> None:
-    graph = nx.Graph()
+    graph: nx.Graph[object] = nx.Graph()
     for node, edges in enumerate([[(0, 1), (1, 2), (2, 3), (3, 0)], [(0, 2), (2, 1), (1, 3), (3, 0)]]):
         graph.add_nodes_from(((node, gpu) for gpu in range(4)), role="gpu", node=node)
         graph.add_edges_from(((node, a), (node, b)) for a, b in edges)
@@ -109,10 +110,18 @@ def test_nodes_of_a_graph_have_the_rings_of_their_own_links() -> None:
     nx.set_edge_attributes(graph, {edge: {"bandwidth": 1e9, "latency": 0.0} for edge in graph.edges})
     card = cs.load_topology("dgx1-v100")
     topology = Topology.from_networkx(graph, gpu=card.gpus[0], cpu=card.cpus[0])
-    (square, twisted), of = seatings(topology, meshes(topology), np.array([[0, 1, 2, 3], [4, 5, 6, 7]]))
-    assert of.tolist() == [0, 1]
+    shapes, shape_of = seatings(topology, meshes(topology), np.array([[0, 1, 2, 3], [4, 5, 6, 7]]))
+    square, twisted = (shapes[k] for k in shape_of)
     assert set(uses(square)) == {(a, (a + 1) % 4) for a in range(4)} | {((a + 1) % 4, a) for a in range(4)}
     assert set(uses(twisted)) == {(a, b) for a in (0, 1) for b in (2, 3)} | {(b, a) for a in (0, 1) for b in (2, 3)}
+
+
+def test_rows_of_one_hash_are_told_apart() -> None:
+    first, second = mix(np.arange(1, 3, dtype=np.uint64)).astype(np.int64)
+    rows = np.array([[second, -first], [0, 0], [second, -first], [5, 5]])
+    distinct, of = _distinct(rows)
+    assert len(distinct) == 3
+    assert (distinct[of] == rows).all()
 
 
 def all_reduce_ns(star: ModuleType, card: str, num_nodes: int, members: Sequence[int], nbytes: int) -> int:
