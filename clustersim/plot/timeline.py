@@ -76,7 +76,7 @@ def timeline(
     ax.set_xlabel(f"time since the step's first op [{unit}]" if step is not None else f"time [{unit}]")
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=12, frameon=False, handlelength=1, columnspacing=1.2)
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=12, frameon=False, handlelength=1, columnspacing=1.2)
     if len(shown) < len(present) and ranks is None:
         ax.set_title(f"{len(shown)} of {len(present)} ranks", loc="right", fontsize="medium")
     _name_bars(ax, rows, left, right, height, colours)
