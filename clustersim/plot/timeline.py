@@ -27,7 +27,11 @@ _GAP = 0.5  # between ranks, in heights of a row
 
 
 def timeline(
-    trace: pd.DataFrame, ranks: Iterable[int] | None = None, ax: Axes | None = None, step: int | None = None
+    trace: pd.DataFrame,
+    ranks: Iterable[int] | None = None,
+    ax: Axes | None = None,
+    step: int | None = None,
+    window: tuple[float, float] | None = None,
 ) -> Axes:
     """Draw ops as bars from start to end, coloured by category, communication by its mesh axis.
 
@@ -44,6 +48,8 @@ def timeline(
         where to draw; a new figure when None, reached as ``ax.figure``
     step : int, optional
         one step only
+    window : tuple[float, float], optional
+        draw from here to there only, in seconds as the axis counts them [s]
 
     Returns
     -------
@@ -62,10 +68,16 @@ def timeline(
     if rows.empty:
         raise ValueError(f"trace: no op of ranks {shown.tolist()}" + ("" if step is None else f" in step {step}"))
     ax = axes_or_new(ax)
-    begin = int(rows["start_ns"].min())
-    nanoseconds, unit = time_unit(int(rows["end_ns"].max()) - begin)
-    left = (rows["start_ns"].to_numpy() - begin * (step is not None)) / nanoseconds
-    right = (rows["end_ns"].to_numpy() - begin * (step is not None)) / nanoseconds
+    origin = int(rows["start_ns"].min()) * (step is not None)
+    first, last = int(rows["start_ns"].min()), int(rows["end_ns"].max())
+    if window is not None:
+        first, last = (origin + round(at * 1e9) for at in window)
+        rows = rows[(rows["end_ns"] > first) & (rows["start_ns"] < last)]
+        if rows.empty:
+            raise ValueError(f"window: no op between {window[0]} and {window[1]} s")
+    nanoseconds, unit = time_unit(last - first)
+    left = (rows["start_ns"].clip(lower=first).to_numpy() - origin) / nanoseconds
+    right = (rows["end_ns"].clip(upper=last).to_numpy() - origin) / nanoseconds
     queues = rows.groupby(["run", "rank", "stream"], observed=True).ngroups
     height, labels, ranks_at = _rows(rows, shown, merge=queues > _MOST_ROWS)
     colours = _colour_keys(rows)

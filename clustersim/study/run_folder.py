@@ -117,13 +117,33 @@ def _timeline(result: Result, path: Path) -> None:
     save(lambda: _draw(result), path)
 
 
+_OPS_TO_TELL_APART, _OPS_SHOWN_CLOSE = 400, 24
+
+
 def _draw(result: Result) -> Axes:
-    """The last step, one rank of each class."""
+    """The last step, one rank of each class; where its ops are too many to tell apart, its end besides."""
+    from matplotlib.figure import Figure
+
     from clustersim.plot import timeline
 
     trace = result.trace
-    ax = timeline(trace, step=int(trace["step"].max()))
-    shown = f"one rank of each of {len(result.record.lanes)} classes" if result.fold == "exact" else "every rank"
+    step = int(trace["step"].max())
+    rows = trace[trace["step"] == step]
+    last = rows.loc[rows["end_ns"].idxmax()]
+    own = rows[(rows["rank"] == last["rank"]) & rows["category"].isin(["compute", "optimizer"])]
+    if len(own) > _OPS_TO_TELL_APART:
+        figure = Figure(figsize=(16, 9), layout="constrained")
+        ax, close = figure.subplots(2, 1, height_ratios=(3, 2))
+        timeline(trace, ax=ax, step=step)
+        origin = int(rows["start_ns"].min())
+        window = (int(own["start_ns"].nlargest(_OPS_SHOWN_CLOSE).min()) - origin, int(last["end_ns"]) - origin)
+        timeline(trace, ranks=[int(last["rank"])], ax=close, step=step, window=(window[0] / 1e9, window[1] / 1e9))
+        close.set_title(f"the end of the step on rank {int(last['rank'])}", loc="left")
+    else:
+        ax = timeline(trace, step=step)
+    num_classes = len(result.record.lanes)
+    classes = "one rank for all" if num_classes == 1 else f"one rank of each of {num_classes} classes"
+    shown = classes if result.fold == "exact" else "every rank"
     ax.set_title(f"{result.record.jobs[0].name} on {result.topology.name}: {shown}", loc="left")
     return ax
 

@@ -71,6 +71,14 @@ def test_timeline_of_one_step_begins_at_its_first_op(trace):
     assert ax.get_xlabel() == "time since the step's first op [ms]"
 
 
+def test_timeline_of_a_window_cuts_what_reaches_out_of_it(trace):
+    ax = plot.timeline(trace, ranks=[8], window=(0.06, 0.085))
+    corners = {c.get_label(): [(p.get_extents().x0, p.get_extents().x1) for p in c.get_paths()] for c in ax.collections}
+    assert corners == {"dp": [(60, 80)], "copy": [(80, 85)]}
+    with pytest.raises(ValueError, match="window"):
+        plot.timeline(trace, window=(5, 6))
+
+
 def test_timeline_writes_names_into_wide_bars_and_numbers_into_narrow_ones(trace):
     wide = [t.get_text() for t in plot.timeline(trace, ranks=[0]).texts]
     assert wide.count("a compute op") == 2
