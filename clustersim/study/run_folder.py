@@ -129,16 +129,15 @@ def _draw(result: Result) -> Axes:
     trace = result.trace
     step = int(trace["step"].max())
     rows = trace[trace["step"] == step]
-    last = rows.loc[rows["end_ns"].idxmax()]
-    own = rows[(rows["rank"] == last["rank"]) & rows["category"].isin(["compute", "optimizer"])]
+    begin, end = int(rows["start_ns"].min()), int(rows["end_ns"].max())
+    last = int(rows["rank"].to_numpy()[rows["end_ns"].to_numpy().argmax()])
+    own = rows[(rows["rank"] == last) & rows["category"].isin(["compute", "optimizer"])]
     if len(own) > _OPS_TO_TELL_APART:
-        figure = Figure(figsize=(16, 9), layout="constrained")
-        ax, close = figure.subplots(2, 1, height_ratios=(3, 2))
-        timeline(trace, ax=ax, step=step)
-        origin = int(rows["start_ns"].min())
-        window = (int(own["start_ns"].nlargest(_OPS_SHOWN_CLOSE).min()) - origin, int(last["end_ns"]) - origin)
-        timeline(trace, ranks=[int(last["rank"])], ax=close, step=step, window=(window[0] / 1e9, window[1] / 1e9))
-        close.set_title(f"the end of the step on rank {int(last['rank'])}", loc="left")
+        whole, close = Figure(figsize=(16, 9), layout="constrained").subplots(2, 1, height_ratios=(3, 2))
+        ax = timeline(trace, ax=whole, step=step)
+        window = (int(own["start_ns"].nlargest(_OPS_SHOWN_CLOSE).min()) - begin) / 1e9, (end - begin) / 1e9
+        timeline(trace, ranks=[last], ax=close, step=step, window=window)
+        close.set_title(f"the end of the step on rank {last}", loc="left")
     else:
         ax = timeline(trace, step=step)
     num_classes = len(result.record.lanes)
