@@ -100,20 +100,22 @@ def _cases(draw: st.DrawFn, star: ModuleType, max_ranks: int, shared_pools: bool
         leaf=draw(st.integers(1, 2)),
         over=draw(st.sampled_from([1.0, 2.0, 3.0])),
         nvlink=draw(st.sampled_from([1e11, 3e10])),
-        dram=draw(st.sampled_from([1e11, 4e10])),
+        dram=draw(st.sampled_from([1e11, 4e10, 1.5e10])),
+        pcie=draw(st.sampled_from([2e10, 1e10])),
         latency=draw(st.sampled_from([0.0, 1e-6])),
         gpus=(star.CARD, star.SLOW_CARD),
         gpu_of=gpu_of,
     )
-    # ranks of several jobs sit side by side or alternate, so that they meet on NICs, DRAM and drives
+    # jobs sit side by side, alternate so that they meet on NICs, DRAM and drives, or share GPUs and so meet on HBM
     place = np.arange(num_ranks)
-    if draw(st.booleans()):
+    sitting = draw(st.sampled_from(["side by side", "alternating", "stacked"]))
+    if sitting == "alternating":
         place = np.argsort(place % num_jobs, kind="stable")
     jobs, first = [], 0
     for j, mesh in enumerate(meshes):
         scopes = ["rank", "node", "job"] if shared_pools else ["rank"]
         jobs.append(_draw_job(draw, star, f"job {j}", mesh, place[first : first + mesh.size], scopes))
-        first += mesh.size
+        first += mesh.size if sitting != "stacked" else 0
     rank = st.integers(0, meshes[0].size - 1)
     names = topology.resources.names()
     perturb: dict[str, Any] = {"slow_ranks": {}, "slow_links": {}}
