@@ -119,11 +119,11 @@ def _rounds(start: NDArray[np.int64], halves: list[_Half], num_labels: int, salt
     while True:
         mixed = mix(colour.astype(np.uint64) + _U64(0xD1B54A32D192ED03 + salt))
         new = mixed * _U64(0x9E3779B97F4A7C15)
-        for half, by_label in zip(halves, factors, strict=True):
+        for way, (half, by_label) in enumerate(zip(halves, factors, strict=True), start=1):
             if len(half.first):
                 seen = mixed[half.there]
                 seen *= by_label
-                new[half.vertices] += mix(np.add.reduceat(seen, half.first))
+                new[half.vertices] += mix(np.add.reduceat(seen, half.first) + _U64(way))  # u and v are told apart
         inverse = np.unique(new, return_inverse=True)[1].reshape(-1)
         finer = int(inverse.max()) + 1 if len(inverse) else 0
         if finer == count:
