@@ -179,7 +179,7 @@ class _Recipe:
         ]
         self.message = draw(self.bytes())
         self.dp_streams = draw(st.sampled_from([("dp",), ("dp", "dp"), ("dp", "dp 2"), ("main", "dp")]))
-        self.offload = draw(st.sampled_from(["", "pinned", "host", "drive"]))
+        self.offload = draw(st.sampled_from(["", "pinned", "two pools", "host", "drive"]))
         self.carried = draw(st.booleans())
 
     def bytes(self) -> st.SearchStrategy[int]:
@@ -232,6 +232,10 @@ class _Recipe:
             down = p.add(star.copy("d2h", nbytes), stream="d2h", after=[after], takes={"pinned": 1})
             op = p.add(star.host(4 * nbytes), stream="host", after=[down], takes={"worker": 1}, gives={"worker": 1})
             return [p.add(star.copy("h2d", nbytes), stream="h2d", after=[op], gives={"pinned": 1})]
+        if self.offload == "two pools":
+            both = {"pinned": 1, "worker": 1}
+            p.add(star.copy("d2h", nbytes), stream="d2h", after=[after], takes=both, gives=both)
+            return [p.add(star.host(nbytes), stream="host", after=[after], takes={"worker": 1}, gives={"worker": 1})]
         if self.offload == "host":
             return [p.add(star.host(nbytes), stream="host", after=[after])]
         if self.offload == "drive":

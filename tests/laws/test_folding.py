@@ -114,6 +114,23 @@ def test_contenders_for_a_pool_are_different_classes(star: ModuleType, times_of:
     assert [times_of(run, 0, rank)[1] for rank in range(4)] == [[50], [100], [150], [200]]
 
 
+def test_a_slow_memory_that_only_collectives_use_is_told_apart(star: ModuleType, times_of: Any) -> None:
+    """All-reduces over NVLink and over NICs at once ask 400 + 600 B/ns of each HBM; one GPU has 700."""
+    p = star.program(star.collective("all_reduce", 100_000, "tp"), stream="tp")
+    p.add(star.collective("all_reduce", 100_000, "dp"), stream="dp")
+    families = (
+        star.groups("tp", [0, 1], [2, 3], [4, 5], [6, 7]),
+        star.groups("dp", [0, 2], [1, 3], [4, 6], [5, 7]),
+    )
+    job = star.job(*[p] * 8, families=families)
+    perturb = {"slow_links": {"hbm7": 0.7}}
+    cluster = star.cluster(4, 2, nic=1e11)
+    full, folded = (simulate(cluster, job, fold=fold, perturb=perturb) for fold in (False, True))
+    assert all(times_of(folded, 0, rank) == times_of(full, 0, rank) for rank in range(8))
+    assert times_of(folded, 0, 0) == ([0, 0], [1000, 1000])
+    assert min(times_of(folded, 0, 7)[1]) > 1000
+
+
 def test_the_full_run_imports_nothing_of_folding() -> None:
     script = """
 import sys
