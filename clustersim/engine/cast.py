@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,8 @@ from clustersim.engine.flat import Flat
 from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, Lane, Rendezvous
 from clustersim.engine.local import paths
 from clustersim.engine.role import Role
-from clustersim.engine.scene import LaneSpec, Scene
+from clustersim.engine.scene import LaneSpec, Scene, Signature
+from clustersim.workload.op import Compute, HostWork
 
 __all__ = ["lanes_of", "meetings_of"]
 
@@ -24,41 +26,74 @@ def lanes_of(scene: Scene, steps: Sequence[int]) -> list[Lane]:
     steps : Sequence[int]
         optimizer steps of each job
     """
-    durations: dict[tuple[object, ...], list[int]] = {}
+    cast: dict[tuple[object, ...], tuple[list[int], dict[int, int]]] = {}
     lanes = []
     for spec in scene.lanes:
         role = scene.system.role(spec.program, steps[spec.job])
-        code = [COLLECTIVE if s is None else ELASTIC if s.ns and s.demands else s.ns for s in spec.signatures]
         taken = _sms_taken(scene, spec, role.flat)
         alone = _joint_alone(scene, spec, role)
+        if scene.system.noise is not None:
+            signatures, kind = _noisy(scene, spec, role), np.arange(len(role.flat))
+            lanes.append(
+                Lane(spec, role, signatures, kind.tolist(), *_ends(spec, role, signatures, kind, taken, alone))
+            )
+            continue
+        code = _code(spec.signatures)
         key = (spec.program, role.steps, *code, taken.tobytes(), alone.tobytes(), id(spec.crowded))
-        if key not in durations:
-            durations[key] = _codes(spec, role, np.array(code, dtype=np.int64), taken, alone).tolist()
-        lanes.append(Lane(spec, role.flat, durations[key], role.op_list, code))
+        if key not in cast:
+            cast[key] = _ends(spec, role, spec.signatures, role.op, taken, alone)
+        lanes.append(Lane(spec, role, spec.signatures, role.op_list, *cast[key]))
     return lanes
 
 
-def _codes(
-    spec: LaneSpec, role: Role, code: NDArray[np.int64], taken: NDArray[np.float64], alone: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """By op: its duration where nothing can change it, else how its end is found."""
-    flat, op = role.flat, role.op
-    if not len(op):
-        return op
-    ns = code[op]
+def _code(signatures: Sequence[Signature | None]) -> list[int]:
+    """By signature: how long it takes on its own resources, or how its end is found."""
+    return [COLLECTIVE if s is None else ELASTIC if s.ns and s.demands else s.ns for s in signatures]
+
+
+def _noisy(scene: Scene, spec: LaneSpec, role: Role) -> list[Signature | None]:
+    """A signature for each op of a lane, what it computes drawn out or in by its own random factor."""
+    rank = spec.rank - int(scene.system.first_rank[spec.job])
+    assert scene.system.noise is not None
+    factors = scene.system.noise.factors(spec.job, rank, len(role.arrays), role.steps)
+    computes = [isinstance(op, Compute | HostWork) for op in role.arrays.ops]
+    signatures: list[Signature | None] = []
+    for k, factor in zip(role.op_list, factors.tolist(), strict=True):
+        signature = spec.signatures[k]
+        if signature is not None and signature.ns and computes[k]:
+            ns = max(1, round(signature.ns * factor))
+            sm_ns = min(ns, round(signature.sm_ns * factor))
+            signature = replace(signature, ns=ns, sm_ns=sm_ns, timings={})
+        signatures.append(signature)
+    return signatures
+
+
+def _ends(
+    spec: LaneSpec,
+    role: Role,
+    signatures: Sequence[Signature | None],
+    kind: NDArray[np.int64],
+    taken: NDArray[np.float64],
+    alone: NDArray[np.int64],
+) -> tuple[list[int], dict[int, int]]:
+    """By op its duration where nothing can change it, else how its end is found; the same for ops behind pools."""
+    flat = role.flat
+    if not len(kind):
+        return [], {}
+    ns = np.array(_code(signatures), dtype=np.int64)[kind]
     crowded = np.tile(spec.crowded, flat.steps)
     # where a rank's own memory is never short, ops that use nothing else need not be watched
     own_only = np.array([all(name == "hbm" for name, _ in paths(o)) for o in flat.arrays.ops], dtype=bool)
-    duration = np.array([0 if s is None else s.ns for s in spec.signatures], dtype=np.int64)
-    easy = (ns == ELASTIC) & own_only[op] & ~crowded
-    ns[easy] = duration[op[easy]]
-    sm_bound = np.array([s is not None and s.sm_ns > 0 for s in spec.signatures], dtype=bool)[op]
+    duration = np.array([0 if s is None else s.ns for s in signatures], dtype=np.int64)
+    easy = (ns == ELASTIC) & own_only[role.op] & ~crowded
+    ns[easy] = duration[kind[easy]]
+    sm_bound = np.array([s is not None and s.sm_ns > 0 for s in signatures], dtype=bool)[kind]
     joint = (alone >= 0) & ~crowded
     if taken.any():
         slowed = sm_bound & (ns > 0)
         slowed[role.beside.pivot[role.beside.most(taken)[1::2] == 0]] = False
         ns[slowed] = SLOWED
-        at_pivot = np.zeros(len(op), dtype=bool)
+        at_pivot = np.zeros(len(kind), dtype=bool)
         at_pivot[role.beside.pivot] = True
         if (sm_bound & ~at_pivot).any():
             joint &= taken == 0
@@ -67,8 +102,9 @@ def _codes(
             marked[1::2] = sm_bound[role.beside.pivot]
             joint &= (taken == 0) | ~role.beside.meets(marked)
     ns[joint] = alone[joint]
-    ns[list(flat.pooled)] = POOLED
-    return ns
+    granted = {k: int(ns[k]) for k in flat.pooled}
+    ns[list(granted)] = POOLED
+    return ns.tolist(), granted
 
 
 def _joint_alone(scene: Scene, spec: LaneSpec, role: Role) -> NDArray[np.int64]:

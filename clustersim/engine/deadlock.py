@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clustersim.engine.lane import COLLECTIVE, Lane
+from clustersim.engine.lane import Lane
 from clustersim.workload.op import Collective
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _why(engine: Engine, lane: Lane, i: int) -> tuple[str, tuple[Lane, int] | No
         return f"{_named(engine, lane, i)} has started and never ends: {_held_by(engine, lane, i)}", None
     if (lane, i) in engine.stores.needs:
         return _why_pooled(engine, lane, i)
-    if lane.code[lane.op[i]] == COLLECTIVE:
+    if lane.slot[i] >= 0:
         meeting, k = lane.rendezvous[lane.flat.slot[i]], lane.flat.sequence[i]
         for other, ops in meeting.members:
             if k >= len(ops):
@@ -83,7 +83,7 @@ def _why(engine: Engine, lane: Lane, i: int) -> tuple[str, tuple[Lane, int] | No
 
 def _held_by(engine: Engine, lane: Lane, i: int) -> str:
     """The resource that gives an op in progress nothing."""
-    joint = lane.code[lane.op[i]] == COLLECTIVE
+    joint = lane.slot[i] >= 0
     op = (lane.rendezvous[lane.slot[i]], lane.sequence[i]) if joint else (lane, i)
     limit = next(activity.limit for activity in engine.stuck if (activity.owner, activity.number) == op)
     return f"{engine.scene.system.topology.resources.name(engine.scene.row[limit])} has no bandwidth left for it"

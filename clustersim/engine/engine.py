@@ -150,7 +150,7 @@ class Engine:
 
     def _cut(self, lane: Lane, i: int, due: Mapping[tuple[Any, int], int], now: int) -> None:
         """Leave in the history that an op in progress did only part of its work."""
-        joint = lane.code[lane.op[i]] == COLLECTIVE
+        joint = lane.slot[i] >= 0
         key = (lane.rendezvous[lane.slot[i]], lane.sequence[i]) if joint else (lane, i)
         took = max(1, due.get(key, lane.end[i]) - lane.start[i])
         log = self.history.setdefault(key, [(lane.start[i], -(-ONE // took), -1)])
@@ -303,7 +303,7 @@ class Engine:
                 elastic.clear()
             elif self.stores.changed:
                 for lane, j in self.stores.grant():
-                    self._begin(lane, j, lane.code[lane.op[j]], now)
+                    self._begin(lane, j, lane.granted[j], now)
             else:
                 break
         if self._recapped or self.sharing.changed:
@@ -358,7 +358,7 @@ class Engine:
             self.stores.ask(now, lane, j)
 
     def _begin_elastic(self, lane: Lane, j: int, now: int) -> None:
-        signature = lane.signatures[lane.op[j]] if lane.ns[j] != SLOWED else lane.unshared[lane.op[j]]
+        signature = lane.signatures[lane.kind[j]] if lane.ns[j] != SLOWED else lane.unshared[lane.kind[j]]
         took, cap = signature.timings.get(lane.taken) or signature.beside(lane.taken, lane.num_sms)  # type: ignore[union-attr]
         activity = Activity(lane, j, signature, cap, now)  # type: ignore[arg-type]
         lane.start[j] = now

@@ -102,6 +102,8 @@ def _classes(
     varies = np.zeros(len(capacity), dtype=np.int64)
     varies[list(declared)] = 1 + np.arange(len(declared))
     rank_columns = [launch_of, system.program_of, system.kind_of, capacity[own], varies[own]]
+    if system.noise is not None:
+        rank_columns.append(np.arange(num_ranks))
     group_colour = np.empty(num_groups, dtype=np.int64)
     next_colour = 0
     for b, block in enumerate(system.blocks):

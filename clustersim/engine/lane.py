@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import replace
 
-from clustersim.engine.flat import Flat
-from clustersim.engine.scene import LaneSpec, RendezvousSpec
+from clustersim.engine.role import Role
+from clustersim.engine.scene import LaneSpec, RendezvousSpec, Signature
 from clustersim.engine.sharing import Activity
 
 __all__ = ["COLLECTIVE", "ELASTIC", "POOLED", "SLOWED", "Lane", "Rendezvous"]
@@ -25,14 +26,16 @@ class Lane:
         by op, predecessors that have not ended
     ns : list[int]
         by op, its duration [ns], or one of the codes above
-    code : list[int]
-        by distinct op, the same, without regard to pools
+    granted : dict[int, int]
+        the same for ops that wait for a pool, once they have it
     gives : dict or None
         ops that give back to pools; None spares the look
     start, end : array of int64
         by op [ns]; -1 before
     signatures, unshared : list[Signature | None]
-        by distinct op, with and without its demands
+        kinds of op, with and without their demands
+    kind : list[int]
+        by op, index into them: its distinct op, or with noise itself
     running : dict[int, Activity]
         its own ops in progress that can be re-rated
     taken : int
@@ -40,10 +43,11 @@ class Lane:
     """
 
     __slots__ = (
-        "code",
         "end",
         "flat",
         "gives",
+        "granted",
+        "kind",
         "ns",
         "num_sms",
         "op",
@@ -61,21 +65,31 @@ class Lane:
         "waits",
     )
 
-    def __init__(self, spec: LaneSpec, flat: Flat, ns: list[int], op: list[int], code: list[int]) -> None:
+    def __init__(
+        self,
+        spec: LaneSpec,
+        role: Role,
+        signatures: Sequence[Signature | None],
+        kind: list[int],
+        ns: list[int],
+        granted: dict[int, int],
+    ) -> None:
+        flat = role.flat
         self.spec = spec
         self.flat = flat
         self.waits = flat.num_before[:]
         self.ns = ns
-        self.op = op
-        self.code = code
+        self.granted = granted
+        self.op = role.op_list
+        self.kind = kind
         self.gives = flat.giving or None
         self.successors = flat.successors
         self.slot = flat.slot
         self.sequence = flat.sequence
         self.start = array("q", b"\xff" * 8 * len(flat))
         self.end = array("q", b"\xff" * 8 * len(flat))
-        self.signatures = spec.signatures
-        self.unshared = [None if k is None else replace(k, demands=(), timings=k.timings) for k in spec.signatures]
+        self.signatures = signatures
+        self.unshared = [None if k is None else replace(k, demands=(), timings=k.timings) for k in signatures]
         self.rendezvous: list[Rendezvous] = []
         self.stores = spec.stores
         self.running: dict[int, Activity] = {}

@@ -1,4 +1,4 @@
-"""What is wrong with a cluster today: slow ranks, slow links, failed links."""
+"""What is wrong with a cluster today: slow ranks, slow links, failed links, jitter."""
 
 from __future__ import annotations
 
@@ -24,11 +24,15 @@ class Perturbation:
         resource name -> factor on its bandwidth: 0.5 halves it
     failed_links : tuple[str, ...]
         resource names that lose one of their parallel links; a name given twice loses two
+    jitter : float
+        standard deviation of the natural logarithm of a random factor of mean 1 on each kernel and each piece of host
+        work; it makes every rank a class of its own
     """
 
     slow_ranks: Mapping[int, float] = field(default_factory=dict)
     slow_links: Mapping[str, float] = field(default_factory=dict)
     failed_links: tuple[str, ...] = ()
+    jitter: float = 0.0
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> Perturbation:
@@ -70,9 +74,12 @@ class Perturbation:
         failed = given.get("failed_links", ())
         if isinstance(failed, str) or not all(isinstance(name, str) for name in failed):
             faults.append(Fault(key="perturb.failed_links", value=failed, rule="must be a list of link names"))
+        jitter = given.get("jitter", 0.0)
+        if isinstance(jitter, bool) or not isinstance(jitter, int | float) or not 0 <= jitter <= 1:
+            faults.append(Fault(key="perturb.jitter", value=jitter, rule="must be a number from 0 to 1", nearest=0.0))
         if faults:
             raise BadInput(faults)
-        return cls(slow_ranks=ranks, slow_links=links, failed_links=tuple(failed))
+        return cls(slow_ranks=ranks, slow_links=links, failed_links=tuple(failed), jitter=float(jitter))
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for the run folder."""
@@ -80,6 +87,7 @@ class Perturbation:
             "slow_ranks": {str(rank): factor for rank, factor in self.slow_ranks.items()},
             "slow_links": dict(self.slow_links),
             "failed_links": list(self.failed_links),
+            "jitter": self.jitter,
         }
 
 

@@ -129,7 +129,7 @@ def _join(
 
 
 def _own_bounds(lane: Lane, bounds: dict[str, int]) -> NDArray[np.int32]:
-    code = [0 if s is None else bounds.setdefault(s.bound, len(bounds)) for s in lane.signatures]
+    code = [0 if s is None else bounds.setdefault(s.bound, len(bounds)) for s in lane.spec.signatures]
     return (
         np.array(code, dtype=np.int32)[np.tile(lane.flat.arrays.op, lane.flat.steps)] if code else np.empty(0, np.int32)
     )

@@ -15,6 +15,7 @@ from clustersim.engine.engine import Engine
 from clustersim.engine.full import full_scene
 from clustersim.engine.limits import LimitReached, Limits
 from clustersim.engine.live import find_live
+from clustersim.engine.noise import Noise
 from clustersim.engine.perturb import Perturbation, perturbed
 from clustersim.engine.recording import record
 from clustersim.engine.system import build
@@ -61,7 +62,7 @@ def simulate(
         simulate one rank of each class of equal ranks; the result is the same, see ``DESIGN.md``
     perturb : Mapping, optional
         ``slow_ranks`` {rank: factor on its compute time}, ``slow_links`` {name: factor on its bandwidth},
-        ``failed_links`` [names]
+        ``failed_links`` [names], ``jitter`` (σ of a log-normal factor on what is computed)
     limits : Limits or Mapping, optional
         when to stop early
     cost : CostModel
@@ -101,6 +102,8 @@ def simulate(
     topology = perturbed(cluster, perturbation)
     slow = [perturbation.slow_ranks if j == 0 else {} for j in range(len(listed))]
     system = build(topology, listed, cost, slow, algorithms)
+    if perturbation.jitter:
+        system.noise = Noise(seed=seed, jitter=perturbation.jitter)
     left_open = {kind for block in system.blocks for kind, _, pinned in block.signatures if pinned is None}
     notes = [f"algorithms.{k}: no effect: no op leaves it open" for k in system.algorithms if k not in left_open]
     crowded = int((np.bincount(system.device) > 1).sum())

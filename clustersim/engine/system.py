@@ -18,6 +18,7 @@ from clustersim.collective.traffic import Algorithm, GroupShape, Traffic
 from clustersim.collective.well_formed import require_well_formed
 from clustersim.engine.group_cost import GroupCost, group_cost
 from clustersim.engine.local import LocalCost, local_cost, path_loads, paths
+from clustersim.engine.noise import Noise
 from clustersim.engine.role import Role
 from clustersim.engine.seating import seatings
 from clustersim.faults import BadInput, Fault, nearest_name
@@ -125,6 +126,8 @@ class System:
         of each kind of collective, where its op pins none; the selector's for kinds that are not in it
     roles : dict[tuple[int, int], Role]
         those asked for so far
+    noise : Noise, optional
+        random factors on what ranks compute
     """
 
     topology: Topology
@@ -142,6 +145,7 @@ class System:
     stores: Mapping[tuple[int, str], tuple[NDArray[np.int64], NDArray[np.int64]]]
     algorithms: Mapping[str, str | Algorithm]
     roles: dict[tuple[int, int], Role] = field(default_factory=dict)
+    noise: Noise | None = None
 
     def role(self, program: int, steps: int) -> Role:
         """A program over ``steps`` steps; the same object each time."""

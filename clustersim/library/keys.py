@@ -123,6 +123,7 @@ KEYS: Mapping[str, Key] = {
     "perturb.slow_ranks": Key(Factors("rank"), "rank: factor on the time of what it computes"),
     "perturb.slow_links": Key(Factors("link"), "link: factor on its bandwidth"),
     "perturb.failed_links": Key(Names("link names: [leaf0/up]"), "links that lose one of their parallel links"),
+    "perturb.jitter": Key(Number(0, 1), "spread (standard deviation of the logarithm) of each kernel's time", 0.0),
     "limits.num_events": Key(Whole(1, 2**63 - 1), "instants to simulate at most"),
     "limits.simulated_s": Key(Number(0, above=True), "simulated time at most", unit="s"),
     "limits.wall_s": Key(Number(0, above=True), "real time at most", unit="s"),

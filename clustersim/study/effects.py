@@ -62,7 +62,8 @@ class _Case:
 
 
 def _nothing_random(case: _Case) -> str | None:
-    return "nothing in this run is drawn at random"
+    drawn = case.result.inputs["perturb"]["jitter"]
+    return None if drawn else "nothing in this run is drawn at random: perturb.jitter is 0"
 
 
 def _fabric(case: _Case) -> str | None:
