@@ -73,3 +73,38 @@ def test_a_resource_with_one_more_user_than_another_stays(star: ModuleType) -> N
     assert live(cluster, star.job(p, p)) == {"pcie0.down", "pcie1.down", "dram0"}
     run = simulate(cluster, star.job(p, p))
     assert [star.times(run, rank)["d2h"] for rank in (0, 1)] == [(0, 4000)] * 2
+
+
+def test_a_resource_with_a_heavier_load_than_another_stays(star: ModuleType) -> None:
+    """Each NIC carries half of what the uplink carries, which has 4/3 of a NIC's bandwidth: the uplink is tighter."""
+    p = star.program(star.collective("all_reduce", 40_000, "a"), stream="a")
+    p.add(star.collective("all_reduce", 40_000, "b"), stream="b")
+    job = star.job(*[p] * 4, families=tuple(star.groups(slot, range(4)) for slot in ("a", "b")))
+    cluster = star.cluster(2, 2, over=1.5)
+    assert {"leaf0.up", "nic0.tx"} <= live(cluster, job)
+    # 60,000 B of each leave a node, at 13.333333333 B/ns
+    run = simulate(cluster, job)
+    assert star.times(run, 0) == {"all_reduce": (0, 9001)}
+
+
+def test_links_of_the_same_ranks_with_other_bytes_stay(star: ModuleType) -> None:
+    """Both directions of a PCIe link have the same user; neither shields the other."""
+    p = star.program()
+    for k in range(2):
+        p.add(star.copy("h2d", 10_000), stream=f"up {k}")
+        p.add(star.copy("d2h", 30_000), stream=f"down {k}")
+    cluster = star.cluster(1, 1).with_capacity({"pcie0.up": 0.5})
+    assert live(cluster, star.job(p)) == {"pcie0.up", "pcie0.down"}
+    run = simulate(cluster, star.job(p))
+    assert star.times(run, 0) == {"h2d": (0, 2000), "d2h": (0, 3000)}
+
+
+def test_the_fastest_collective_of_a_group_counts(star: ModuleType) -> None:
+    """A small message is mostly latency; two large ones at once ask 14 B/ns of a NIC that carries 10."""
+    p, q = (
+        star.program(star.collective(kind, 10, slot), star.collective(kind, 100_000, slot))
+        for kind, slot in (("send", "out"), ("recv", "in"))
+    )
+    family = star.groups(("out", "in"), [0, 1])
+    jobs = [star.job(p, q, families=(family,), devices=[0, d]) for d in (1, 2)]
+    assert live(star.cluster(4, 1, latency=1e-6), *jobs) == {"nic0.tx"}

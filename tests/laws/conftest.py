@@ -98,7 +98,7 @@ def _cases(draw: st.DrawFn, star: ModuleType, max_ranks: int, shared_pools: bool
         num_nodes,
         per_node,
         leaf=draw(st.integers(1, 2)),
-        over=draw(st.sampled_from([1.0, 2.0, 3.0])),
+        over=draw(st.sampled_from([1.0, 1.5, 3.0])),
         nvlink=draw(st.sampled_from([1e11, 3e10])),
         dram=draw(st.sampled_from([1e11, 4e10, 1.5e10])),
         pcie=draw(st.sampled_from([2e10, 1e10])),
@@ -172,7 +172,8 @@ class _Recipe:
         self.tp, self.dp, self.num_stages = tp, dp, num_stages
         self.num_micro_batches = draw(st.integers(1, 3))
         self.tp_stream = draw(st.sampled_from(["main", "tp"]))
-        self.tp_op = star.collective(draw(st.sampled_from(["all_reduce", "all_gather"])), draw(self.bytes()), "tp")
+        kinds = st.sampled_from(["all_reduce", "all_gather", "gather"])
+        self.tp_ops = {way: star.collective(draw(kinds), draw(self.bytes()), "tp") for way in (1, -1)}
         self.dp_ops = [
             star.collective(kind, 0 if kind == "barrier" else draw(self.bytes()), slot, algorithm=algorithm)
             for slot, (kind, algorithm) in zip(DP_SLOTS, draw(st.tuples(*[st.sampled_from(_DP_OPS)] * 2)), strict=True)
@@ -220,7 +221,7 @@ class _Recipe:
             wait.append(p.add(star.collective("recv", self.message, back), stream=back))
         op = p.add(self.work(), stream="main", after=wait)
         if self.tp > 1:
-            op = p.add(self.tp_op, stream=self.tp_stream, after=[op])
+            op = p.add(self.tp_ops[way], stream=self.tp_stream, after=[op])
         op = p.add(self.work(), stream="main", after=[op])
         if 0 <= stage + way < self.num_stages:
             p.add(star.collective("send", self.message, there), stream=there, after=[op])

@@ -131,6 +131,16 @@ def test_a_slow_memory_that_only_collectives_use_is_told_apart(star: ModuleType,
     assert min(times_of(folded, 0, 7)[1]) > 1000
 
 
+def test_the_root_of_a_gather_is_told_apart_by_its_memory(star: ModuleType, times_of: Any) -> None:
+    """It moves more through its HBM than the others do, which slows the sweep beside it; the links are never short."""
+    p = star.program(star.sweep(2000))
+    p.add(star.collective("gather", 80_000), stream="dp")
+    job = star.job(*[p] * 4, families=(star.groups("dp", range(4)),))
+    full, folded = (simulate(star.cluster(1, 4), job, fold=fold) for fold in (False, True))
+    assert all(times_of(folded, 0, rank) == times_of(full, 0, rank) for rank in range(4))
+    assert times_of(folded, 0, 0)[1][0] > times_of(folded, 0, 1)[1][0] > 2000
+
+
 def test_the_full_run_imports_nothing_of_folding() -> None:
     script = """
 import sys
