@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import simpy
-from simpy.events import NORMAL, URGENT, Event
+from simpy.events import NORMAL, URGENT, Event, EventPriority
 
 from clustersim.engine.cast import lanes_of, meetings_of
 from clustersim.engine.deadlock import Deadlock, wait_for
@@ -24,6 +24,9 @@ from clustersim.engine.sharing import Activity, Sharing
 from clustersim.engine.stores import Stores
 
 __all__ = ["Engine"]
+
+_LAST = EventPriority(2)
+"""After all that happens at an instant."""
 
 _NEVER = 1 << 62
 """An instant [ns] that no run reaches: 146 years."""
@@ -206,7 +209,7 @@ class Engine:
             when a limit stops the run
         """
         if self._limits.simulated_s < float("inf"):
-            self.at(int(self._limits.simulated_s * 1e9), Engine._too_long)
+            self.env.schedule(_Instant([self._too_long]), _LAST, round(self._limits.simulated_s * 1e9))
         # the loop makes many small objects and no cycles: the collector would walk them for nothing
         collecting = gc.isenabled()
         gc.disable()
@@ -226,7 +229,7 @@ class Engine:
 
     # --- instants ----------------------------------------------------------------------------------------------
 
-    def _too_long(self) -> None:
+    def _too_long(self, _: Event) -> None:
         if any(end < 0 or end > self.env.now for lane in self.lanes for end in lane.end if lane not in self.cancelled):
             raise LimitReached(f"limits.simulated_s: {self._limits.simulated_s:g} s of simulated time used")
 

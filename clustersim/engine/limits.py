@@ -33,6 +33,11 @@ class Limits:
     simulated_s: float = float("inf")
     wall_s: float = float("inf")
 
+    def __post_init__(self) -> None:
+        for name in ("num_events", "simulated_s", "wall_s"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name}: {getattr(self, name)} must not be negative")
+
     @classmethod
     def parse(cls, given: Mapping[str, float]) -> Limits:
         """From a mapping as ``--set limits.*`` gives it; all faults at once as :class:`BadInput`."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clustersim.engine.limits import Limits
 from clustersim.engine.simulate import simulate
 from clustersim.faults import BadInput
 from clustersim.hardware.kernel import Kernel
@@ -88,6 +89,12 @@ def test_perturbations_and_limits(star: ModuleType, cluster: Topology) -> None:
     assert refused(cluster, job, perturb={"slow_ranks": {7: 2.0}}) == ["perturb.slow_ranks"]
     assert refused(cluster, job, perturb={"slow_links": {"nic0.ty": 0.5}}) == ["perturb.slow_links"]
     assert refused(cluster, job, limits={"simulated": 1, "wall_s": -1}) == ["limits.simulated", "limits.wall_s"]
+
+
+@pytest.mark.parametrize("limits", [{"num_events": -1}, {"simulated_s": float("nan")}, {"wall_s": -0.5}])
+def test_limits_are_not_negative(limits: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="must not be negative"):
+        Limits(**limits)
 
 
 def test_all_faults_at_once(star: ModuleType, cluster: Topology) -> None:

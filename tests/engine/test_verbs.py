@@ -242,6 +242,16 @@ def test_limit_of_simulated_time(star: ModuleType, cluster: Topology, limits: An
     assert run.record.lanes[0].start_ns.tolist() == [0, 100, 200, 300, 400, *[-1] * 5]
 
 
+def test_what_ends_with_the_limit_has_ended(star: ModuleType, cluster: Topology) -> None:
+    """Two messages on one NIC end at 2000 ns; so a limit of 2000 ns stops nothing, and one of 1999 ns does."""
+    jobs = [message(star, 0, 1), message(star, 0, 2)]
+    run = simulate(cluster, jobs, limits={"simulated_s": 2000e-9})
+    assert [star.times(run, 0, job=j)["send"] for j in (0, 1)] == [(0, 2000)] * 2
+    assert run.record.status == "limit"  # the kernels after them have not run
+    run = simulate(cluster, jobs, limits={"simulated_s": 1999e-9})
+    assert [star.times(run, 0, job=j)["send"] for j in (0, 1)] == [(0, -1)] * 2
+
+
 def test_limit_of_events(star: ModuleType, cluster: Topology) -> None:
     run = simulate(cluster, long_job(star), limits={"num_events": 3})
     assert run.record.status == "limit"
