@@ -13,7 +13,10 @@ __all__ = ["middle_norm", "norm", "residual"]
 
 
 def norm(shard: Shard, *, kind: str = "norm", produces: bool = False) -> Block:
-    """A norm over the residual stream: reads and writes it once; backward also adds the gradient that went around.
+    """A norm over the residual stream: reads and writes it once.
+
+    Backward there are two kernels, one for the gradient of the input and one that reads the same again for those of
+    weight and bias; and, inside a layer, the sum with the gradient that went around the block.
 
     Its input belongs to the block that produced it, and the gradient of the residual stream to the whole chunk.
     """
@@ -21,7 +24,7 @@ def norm(shard: Shard, *, kind: str = "norm", produces: bool = False) -> Block:
     return Block(
         kind=kind,
         forward=Compute(name=f"{kind} forward", kind="norm", kernels=(_forward(shard),)),
-        backward=Compute(name=f"{kind} backward", kind="norm", kernels=(_backward(shard),)),
+        backward=Compute(name=f"{kind} backward", kind="norm", kernels=_backward(shard, around=kind == "norm")),
         parameters=parameters,
         replicated_parameters=parameters,
         produces=produces,
@@ -54,9 +57,17 @@ def _forward(shard: Shard) -> Kernel:
     return memory_pass(2 * shard.residual_nbytes, dtype=shard.dtype)
 
 
-def _backward(shard: Shard) -> Kernel:
-    """Reads the input, the output's gradient and the gradient that went around, writes their sum."""
-    return memory_pass(4 * shard.residual_nbytes, dtype=shard.dtype)
+def _backward(shard: Shard, *, around: bool) -> tuple[Kernel, ...]:
+    """The input's gradient (reads input and output gradient, writes), the weights' (reads both), the sum of two.
+
+    References
+    ----------
+    PyTorch, ``aten/src/ATen/native/cuda/layer_norm_kernel.cu``, and Apex, ``csrc/layer_norm_cuda_kernel.cu``: the
+    gradients of weight and bias have a kernel of their own. The sum is autograd's, an addition of two tensors.
+    """
+    x = shard.residual_nbytes
+    sums = (memory_pass(3 * x, dtype=shard.dtype),) if around else ()
+    return (memory_pass(3 * x, dtype=shard.dtype), memory_pass(2 * x, dtype=shard.dtype), *sums)
 
 
 def _add(shard: Shard) -> Kernel:
