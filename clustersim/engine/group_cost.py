@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.collective.traffic import Phase, Traffic
+from clustersim.hardware.protocol import Protocol
 from clustersim.topology.topology import Topology
 
 __all__ = ["GroupCost", "group_cost"]
@@ -56,7 +58,9 @@ def group_cost(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Tr
     -----
     Alone, a collective takes Σ over phases of num_steps · (longest route latency) for latency, plus for bandwidth
     max over resources of load / capacity, taken over all phases together when they are pipelined and phase by phase
-    when they are not. It runs at that even speed; the launch of its kernel is part of the latency.
+    when they are not. It runs at that even speed; the launch of its kernel is part of the latency. Where the
+    topology's communication library has protocols for the algorithm, each adds its own latency to launch and steps and
+    takes its share of the bandwidth, and the fastest is taken: of two that tie, the first.
     """
     n = len(devices)
     capacity = topology.resources.capacity.astype(np.float64)
@@ -67,14 +71,13 @@ def group_cost(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Tr
     )
     routes: dict[tuple[bytes, bytes], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
     crossed: dict[tuple[bytes, bytes], NDArray[np.int64]] = {}  # by route: bytes on each hop by signature
-    latency = np.zeros((n, len(traffic)), dtype=np.int64)
+    steps_ns = np.zeros((n, len(traffic)), dtype=np.int64)
     serial = np.zeros((n, len(traffic)))
     for s, what in enumerate(traffic):
-        latency[:, s] = launch_ns
         for phase in what.phases:
             key = (phase.source.tobytes(), phase.destination.tobytes())
             hops, route_ns = _route(topology, devices, phase, routes)
-            latency[:, s] += phase.num_steps * route_ns
+            steps_ns[:, s] += phase.num_steps * route_ns
             on_hops = np.repeat(phase.nbytes, hops.shape[1] // max(1, len(phase.nbytes)))
             crossed.setdefault(key, np.zeros((hops.shape[1], len(traffic)), dtype=np.int64))[:, s] += on_hops
             if not what.pipelined:
@@ -86,14 +89,53 @@ def group_cost(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Tr
         np.concatenate([*crossed.values(), in_memory]),
     )
     ns = np.zeros((n, len(traffic)), dtype=np.int64)
+    latency = np.zeros((n, len(traffic)), dtype=np.int64)
     peak = np.zeros((n, len(traffic)), dtype=np.int64)
     for s, what in enumerate(traffic):
         busiest = _max_by_group(group, load[:, s] / capacity[row], n)
         seconds = busiest if what.pipelined else np.maximum(serial[:, s], busiest)
-        # less what floats round up, far inside the 2^-40 of head-room that shared resources keep
-        ns[:, s] = latency[:, s] + np.ceil(seconds * 1e9 * (1 - 2**-46)).astype(np.int64)
+        ways = topology.protocols.get(what.algorithm, ()) if what.phases else ()
+        steps = _steps(topology, devices, what)
+        ns[:, s], latency[:, s] = _fastest(ways, launch_ns, steps_ns[:, s], steps, seconds)
         peak[:, s] = _max_by_group(group, load[:, s], n)
     return GroupCost(ns=ns, latency_ns=latency, group=group, row=row, load=load, peak_load=peak, memory_row=memory_row)
+
+
+def _steps(topology: Topology, devices: NDArray[np.int64], what: Traffic) -> tuple[int, int]:
+    """Serial steps inside nodes and between them; a phase that leaves a node anywhere counts as between."""
+    node = topology.node_of[devices[0]]  # equal groups sit alike
+    inside = between = 0
+    for phase in what.phases:
+        if (node[phase.source] != node[phase.destination]).any():
+            between += phase.num_steps
+        else:
+            inside += phase.num_steps
+    return inside, between
+
+
+def _fastest(
+    ways: Sequence[Protocol],
+    launch_ns: NDArray[np.int64],
+    route_ns: NDArray[np.int64],
+    steps: tuple[int, int],
+    seconds: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Duration of the fastest protocol and the latency in it, shape (n,) both; without protocols the plain sum."""
+    inside, between = steps
+    latency = np.stack(
+        [
+            route_ns
+            + np.maximum(launch_ns, round(way.launch_latency * 1e9))
+            + round(1e9 * (inside * way.inside_latency + between * way.between_latency))
+            for way in ways
+        ]
+        or [route_ns + launch_ns]
+    )
+    fraction = np.array([way.bandwidth_fraction for way in ways] or [1.0])
+    # less what floats round up, far inside the 2^-40 of head-room that shared resources keep
+    ns = latency + np.ceil(seconds / fraction[:, None] * 1e9 * (1 - 2**-46)).astype(np.int64)
+    best = np.argmin(ns, axis=0)[None]
+    return np.take_along_axis(ns, best, axis=0)[0], np.take_along_axis(latency, best, axis=0)[0]
 
 
 def _route(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from clustersim.faults import BadInput, Fault, nearest_name
+from clustersim.hardware.protocol import NCCL
 from clustersim.library.build import build
 from clustersim.library.card import Card, read_card
 from clustersim.library.part import load_parts
@@ -130,7 +131,7 @@ def _assemble(card: Card, described: TopologyCard) -> Topology:
         ports = Ports.spread(**mine, num_gpus=node.num_gpus)
         fabric = takers["fabric"][0](**given["fabric"], ports=ports, num_nodes=described.nodes)
     sources = {f"{key}.{name}": source for key, part in parts.items() for name, source in part.sources.items()}
-    return connect(
+    wired = connect(
         node,
         fabric,
         name=described.name,
@@ -138,6 +139,7 @@ def _assemble(card: Card, described: TopologyCard) -> Topology:
         notes=described.notes,
         sources={**described.sources, **sources},
     )
+    return replace(wired, protocols=NCCL)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from clustersim.faults import BadInput, Fault
 from clustersim.hardware.cpu import CPU
 from clustersim.hardware.gpu import GPU
 from clustersim.hardware.link import Link
+from clustersim.hardware.protocol import Protocol
 from clustersim.topology.resources import ResourceTable
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ class Topology:
         ``hbm``, ``h2d``, ``d2h``, ``dram``, and ``nvme_read``, ``nvme_write`` where the node has drives
     tier_bytes : Mapping[str, int]
         capacity of one node's tiers beside the GPUs' own memory [B]: ``host``, ``nvme``
+    protocols : Mapping[str, tuple[Protocol, ...]]
+        how the communication library sends, by name of the algorithm; each collective takes the fastest. Those of an
+        algorithm without an entry cost a launch and what the links say: the textbook's latency and bandwidth
     notes : tuple[str, ...]
         what was assumed, for the result's warnings
     sources : Mapping[str, str]
@@ -87,6 +91,7 @@ class Topology:
     router: Router
     local: Mapping[str, LocalPath]
     tier_bytes: Mapping[str, int] = field(default_factory=dict)
+    protocols: Mapping[str, tuple[Protocol, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
 

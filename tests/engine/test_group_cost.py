@@ -13,6 +13,7 @@ from clustersim.collective.ring import ring
 from clustersim.collective.traffic import GroupShape, Phase, Traffic
 from clustersim.engine.group_cost import group_cost
 from clustersim.engine.simulate import simulate
+from clustersim.hardware.protocol import Protocol
 
 
 def test_a_barrier_is_latency_only(star: ModuleType) -> None:
@@ -61,3 +62,31 @@ def test_loads_add_up_over_phases(star: ModuleType) -> None:
     loads = dict(zip(cluster.resources.names(cost.row), cost.load[:, 0].tolist(), strict=True))
     assert {name: load for name, load in loads.items() if "up" in name} == {f"nvlink{k}.up": 18_000 for k in range(4)}
     assert cost.peak_load[0, 0] == max(loads.values())
+
+
+def test_the_fastest_protocol_is_taken_group_by_group(star: ModuleType) -> None:
+    """Two nodes of two: 2 steps inside and 4 between; quick starts at a quarter of the bandwidth, wide takes it all."""
+    quick = Protocol(name="quick", launch_latency=2e-6, inside_latency=0, between_latency=1e-6, bandwidth_fraction=0.25)
+    wide = Protocol(name="wide", launch_latency=5e-6, inside_latency=1e-6, between_latency=3e-6, bandwidth_fraction=1)
+    plain = star.cluster(4, 2).with_capacity({f"nic{nic}.tx": 0.1 for nic in range(4)})
+    cluster = replace(plain, protocols={"ring": (quick, wide)})
+    traffic = tuple(ring("all_reduce", nbytes, GroupShape(node=np.array([0, 0, 2, 2]))) for nbytes in (100, 10**6))
+    for devices in ([[0, 1, 2, 3]], [[0, 1, 2, 3], [4, 5, 6, 7]]):
+        before = group_cost(plain, np.array(devices), traffic)
+        after = group_cost(cluster, np.array(devices), traffic)
+        links = before.ns - before.latency_ns
+        assert (after.latency_ns == [2000 + 4 * 1000, 5000 + 2 * 1000 + 4 * 3000]).all()
+        assert (after.ns[:, 1] == after.latency_ns[:, 1] + links[:, 1]).all()
+        assert np.abs(after.ns[:, 0] - after.latency_ns[:, 0] - 4 * links[:, 0]).max() <= 4
+        assert (after.load == before.load).all()
+
+
+def test_protocols_are_for_the_algorithms_they_name(star: ModuleType) -> None:
+    late = Protocol(name="late", launch_latency=1e-3, inside_latency=0, between_latency=0, bandwidth_fraction=1)
+    traffic = (ring("all_reduce", 10_000, GroupShape(node=np.array([0, 0]))),)
+    plain = star.cluster(1, 2)
+    costs = [
+        group_cost(replace(plain, protocols={name: (late,)}), np.array([[0, 1]]), traffic).ns.item()
+        for name in ("tree", "ring")
+    ]
+    assert costs == [group_cost(plain, np.array([[0, 1]]), traffic).ns.item(), costs[0] + 1_000_000]
