@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clustersim.engine.engine import Engine
 from clustersim.engine.simulate import simulate
 from clustersim.workload.job import GroupFamily, Job, Pool
 from clustersim.workload.program import Program
@@ -20,7 +22,7 @@ from clustersim.workload.program import Program
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
-@settings(LAW, max_examples=70)
+@settings(LAW, max_examples=100)
 @given(data=st.data())
 def test_folded_is_full(data: st.DataObject, cases: Any, times_of: Any) -> None:
     case = data.draw(cases(64))
@@ -33,6 +35,33 @@ def test_folded_is_full(data: st.DataObject, cases: Any, times_of: Any) -> None:
             assert times_of(folded, j, rank) == times_of(full, j, rank)
     assert len(folded.record.lanes) <= case.num_ranks == len(full.record.lanes)
     assert sum(lane.multiplicity for lane in folded.record.lanes) == case.num_ranks
+
+
+@settings(LAW, max_examples=40)
+@given(data=st.data())
+def test_folded_is_full_while_links_change_and_jobs_end(data: st.DataObject, cases: Any, times_of: Any) -> None:
+    case = data.draw(cases(32))
+    names = case.topology.resources.names()
+    varying = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
+    change = st.tuples(st.integers(0, 20_000), st.sampled_from(varying), st.sampled_from([0.1, 0.5, 1.0]))
+    changes = data.draw(st.lists(change, max_size=4))
+    launches = [data.draw(st.sampled_from([0, 0, 1500])) for _ in case.jobs]
+    stop = data.draw(st.sampled_from([None, 4000]))
+    capacity = case.topology.resources.capacity
+
+    def behaviour(engine: Engine) -> None:
+        for job, at in enumerate(launches):
+            engine.launch(job, at)
+        for at, name, factor in changes:
+            new = factor * float(capacity[case.topology.resources.find(name)])
+            engine.at(at, partial(Engine.set_capacity, name=name, capacity=new))
+        if stop is not None:
+            engine.at(stop, partial(Engine.cancel, job=0))
+
+    full, folded = (case.run(fold=fold, behaviour=behaviour, varying=varying) for fold in (False, True))
+    for j, job in enumerate(case.jobs):
+        for rank in range(job.num_ranks):
+            assert times_of(folded, j, rank) == times_of(full, j, rank)
 
 
 @settings(LAW, max_examples=40)
