@@ -62,13 +62,13 @@ def timeline(
         when nothing is left to draw
     """
     rows = trace if step is None else trace[trace["step"] == step]
+    origin = int(rows["start_ns"].min()) if step is not None and len(rows) else 0
     present = np.unique(rows["rank"].to_numpy())
     shown = _choose(present) if ranks is None else np.array([int(r) for r in ranks])
     rows = rows[rows["rank"].isin(shown)]
     if rows.empty:
         raise ValueError(f"trace: no op of ranks {shown.tolist()}" + ("" if step is None else f" in step {step}"))
     ax = axes_or_new(ax)
-    origin = int(rows["start_ns"].min()) * (step is not None)
     first, last = int(rows["start_ns"].min()), int(rows["end_ns"].max())
     if window is not None:
         first, last = (origin + round(at * 1e9) for at in window)

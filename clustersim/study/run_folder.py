@@ -90,12 +90,17 @@ def write_run(result: Result, setup: JobSetup, folder: Path) -> list[str]:
     extras: dict[str, Callable[[Path], object]] = {
         "job.toml": lambda path: path.write_text(_job_card(setup, result)),
         "cards": lambda path: _copy_cards(cards_of(setup), path),
-        "trace.json": lambda path: _chrome(result, path),
+        "trace.json": lambda path: _chrome(result, shown, path),
     }
+    shown = _for_perfetto(result)
     if len(result.trace):  # a run that was stopped may have nothing to draw
         extras["timeline.png"] = lambda path: _timeline(result, path)
     run_folder.write(result, folder, extras)
-    return sorted(path.name + "/" * path.is_dir() for path in folder.iterdir())
+    names = sorted(path.name + "/" * path.is_dir() for path in folder.iterdir())
+    if len(shown) == len(result.trace):
+        return names
+    told = f"trace.json ({shown['rank'].nunique():,} of {result.trace['rank'].nunique():,} ranks)"
+    return [told if name == "trace.json" else name for name in names]
 
 
 def _copy_cards(cards: Iterable[Card], root: Path) -> None:
@@ -105,10 +110,24 @@ def _copy_cards(cards: Iterable[Card], root: Path) -> None:
         path.write_bytes(card.path.read_bytes())
 
 
-def _chrome(result: Result, path: Path) -> None:
+_MOST_OPS_FOR_PERFETTO = 1_000_000
+"""More make a file of hundreds of megabytes that the viewer does not open; ``clustersim export`` writes all."""
+
+
+def _for_perfetto(result: Result) -> pd.DataFrame:
+    """Rows of as many ranks as the viewer can take, of all when they are few enough; at least one rank."""
+    trace = result.trace
+    if len(trace) <= _MOST_OPS_FOR_PERFETTO:
+        return trace
+    ops = trace["rank"].value_counts().sort_index()
+    fits = max(1, int((ops.cumsum() <= _MOST_OPS_FOR_PERFETTO).sum()))
+    return trace[trace["rank"].isin(ops.index[:fits])]
+
+
+def _chrome(result: Result, trace: pd.DataFrame, path: Path) -> None:
     from clustersim.trace.formats import chrome
 
-    chrome.write(result.trace, path, gpu=result.topology.gpus[0])
+    chrome.write(trace, path, gpu=result.topology.gpus[0])
 
 
 def _timeline(result: Result, path: Path) -> None:

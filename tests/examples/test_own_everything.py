@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import runpy
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,10 +37,11 @@ def test_it_is_short_and_stays_outside() -> None:
 
 def test_it_runs_and_prints_a_summary_of_both_jobs(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLE), run_name="__main__")
-    training, server = map(ast.literal_eval, capsys.readouterr().out.splitlines())
-    assert training["plan"]["schedule"] == "one_at_a_time"
-    assert training["breakdown_s"]["exposed_comm"]["dp"] > 0
-    assert (server["job"], server["num_ranks"], server["status"]) == ("parameter server", 16, "ok")
+    training, server = capsys.readouterr().out.split("parameter server")
+    assert "one_at_a_time" in training
+    assert re.search(r"exposed comm .* dp \d", training)
+    assert "16 GPUs" in server
+    assert re.search(r"ranks +16 ", server)
 
 
 def test_the_topology_is_the_graph() -> None:

@@ -79,6 +79,13 @@ def test_timeline_of_a_window_cuts_what_reaches_out_of_it(trace):
         plot.timeline(trace, window=(5, 6))
 
 
+def test_a_step_begins_at_its_first_op_whichever_ranks_are_drawn(scene):
+    scene.lane(rank=0).add(scene.compute(), (0, 0, 10 * MS))
+    scene.lane(rank=1).add(scene.compute(), (40 * MS, 40 * MS, 60 * MS))
+    ax = plot.timeline(frame(scene.record()), ranks=[1], step=0, window=(0.05, 0.06))
+    assert ax.get_xlim() == (50, 60)
+
+
 def test_timeline_writes_names_into_wide_bars_and_numbers_into_narrow_ones(trace):
     wide = [t.get_text() for t in plot.timeline(trace, ranks=[0]).texts]
     assert wide.count("a compute op") == 2
