@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from clustersim.collective.traffic import Algorithm
+from clustersim.engine.build import build
 from clustersim.engine.deadlock import Deadlock
 from clustersim.engine.engine import Engine
 from clustersim.engine.full import full_scene
@@ -18,7 +19,6 @@ from clustersim.engine.live import find_live
 from clustersim.engine.noise import Noise
 from clustersim.engine.perturb import Perturbation, perturbed
 from clustersim.engine.recording import record
-from clustersim.engine.system import build
 from clustersim.engine.usage import usage
 from clustersim.faults import BadInput, Fault
 from clustersim.hardware.kernel import CostModel
@@ -61,7 +61,7 @@ def simulate(
     fold : bool
         simulate one rank of each class of equal ranks; the result is the same, see ``DESIGN.md``
     perturb : Mapping, optional
-        ``slow_ranks`` {rank: factor on its compute time}, ``slow_links`` {name: factor on its bandwidth},
+        ``slow_ranks`` {rank of the first job: factor on its compute time}, ``slow_links`` {name: factor on its bandwidth},
         ``failed_links`` [names], ``jitter`` (σ of a log-normal factor on what is computed)
     limits : Limits or Mapping, optional
         when to stop early

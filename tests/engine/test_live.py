@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from clustersim.engine.build import build
 from clustersim.engine.live import find_live
 from clustersim.engine.simulate import simulate
-from clustersim.engine.system import build
 from clustersim.hardware.roofline import roofline
 from clustersim.topology.topology import Topology
 from clustersim.workload.job import Job

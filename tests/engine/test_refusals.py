@@ -14,7 +14,7 @@ from clustersim.engine.simulate import simulate
 from clustersim.faults import BadInput
 from clustersim.hardware.kernel import Kernel
 from clustersim.topology.topology import Topology
-from clustersim.workload.job import Job, Pool
+from clustersim.workload.job import GroupFamily, Job, Pool
 from clustersim.workload.op import Compute
 from clustersim.workload.program import Program
 
@@ -104,3 +104,13 @@ def test_all_faults_at_once(star: ModuleType, cluster: Topology) -> None:
         "program.h2d.nbytes",
         "perturb.slow_ranks",
     ]
+
+
+def test_members_of_a_group_on_one_device(star: ModuleType, cluster: Topology) -> None:
+    program = star.program(star.collective("all_reduce", 10, slot="g"))
+    family = GroupFamily(name="g", members=np.array([[0, 1]]), slots=("g",))
+    job = Job(
+        name="job", programs=(program,), program_of=np.array([0, 0]), families=(family,), devices=np.array([1, 1])
+    )
+    assert refused(cluster, job) == ["job.families.g"]
+    simulate(cluster, replace(job, devices=np.array([1, 2])))

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clustersim.engine.system import System, build
+from clustersim.engine.build import build
+from clustersim.engine.system import System
 from clustersim.hardware.roofline import roofline
 from clustersim.trace.record import Rates
 from clustersim.trace.result import Result
