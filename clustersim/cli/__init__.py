@@ -72,6 +72,9 @@ def main(tokens: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         return FAILED
+    except OSError as error:  # a full disk, a file that went away
+        print(f"{error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        return FAILED
 
 
 def _usage(error: CycloptsError) -> Fault:

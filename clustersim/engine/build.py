@@ -48,7 +48,8 @@ def build(
     ------
     BadInput
         more ranks than devices, ranks that do not exist, an op whose group or path does not exist, members of a group
-        that disagree on its collectives or share a device, algorithms or kinds of collectives that do not exist: all of them at once
+        that disagree on its collectives or share a device, algorithms or kinds of collectives that do not exist: all
+        of them at once
     """
     algorithms = algorithms or {}
     first_rank = np.concatenate([[0], np.cumsum([job.num_ranks for job in jobs])]).astype(np.int64)

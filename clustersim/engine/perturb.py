@@ -99,26 +99,21 @@ def perturbed(topology: Topology, perturbation: Perturbation) -> Topology:
     BadInput
         for names that are no link of the topology, with the nearest one, and for a link whose loss leaves no route
     """
-    faults = []
-    for key, names in (("slow_links", perturbation.slow_links), ("failed_links", perturbation.failed_links)):
-        for name in names:
-            try:
-                topology.resources.find(name)
-            except KeyError:
-                some = topology.resources.names(range(min(len(topology.resources), 20_000)))
-                faults.append(
-                    Fault(
-                        key=f"perturb.{key}",
-                        value=name,
-                        rule=f"must be a resource of {topology.name}",
-                        nearest=nearest_name(name, some),
-                    )
-                )
+    faults: list[Fault] = []
+    for name in perturbation.slow_links:
+        try:
+            topology.resources.find(name)
+        except KeyError:
+            rule, nearest = f"must be a resource of {topology.name}", topology.resources.nearest(name)
+            faults.append(Fault(key="perturb.slow_links", value=name, rule=rule, nearest=nearest))
+    try:
+        topology = topology.without_links(perturbation.failed_links)
+    except BadInput as refused:
+        faults += refused.faults
     if faults:
         raise BadInput(faults)
     try:
-        return topology.with_capacity(perturbation.slow_links).without_links(perturbation.failed_links)
+        return topology.with_capacity(perturbation.slow_links)
     except ValueError as error:
-        raise BadInput(
-            [Fault(key="perturb.failed_links", value=list(perturbation.failed_links), rule=str(error))]
-        ) from None
+        given = dict(perturbation.slow_links)
+        raise BadInput([Fault(key="perturb.slow_links", value=given, rule=str(error), nearest=1.0)]) from None

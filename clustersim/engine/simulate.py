@@ -61,8 +61,8 @@ def simulate(
     fold : bool
         simulate one rank of each class of equal ranks; the result is the same, see ``DESIGN.md``
     perturb : Mapping, optional
-        ``slow_ranks`` {rank of the first job: factor on its compute time}, ``slow_links`` {name: factor on its bandwidth},
-        ``failed_links`` [names], ``jitter`` (σ of a log-normal factor on what is computed)
+        ``slow_ranks`` {rank of the first job: factor on its compute time}, ``slow_links`` {name: factor on its
+        bandwidth}, ``failed_links`` [names], ``jitter`` (σ of a log-normal factor on what is computed)
     limits : Limits or Mapping, optional
         when to stop early
     cost : CostModel

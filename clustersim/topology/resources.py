@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 from clustersim.faults import nearest_name
 from clustersim.units import Unit
 
-__all__ = ["Block", "ResourceTable"]
+__all__ = ["MOST_CAPACITY", "Block", "ResourceTable"]
+
+MOST_CAPACITY = 10**18
+"""Largest capacity of a resource [B/s]: loads and capacities are whole numbers of 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,6 +78,9 @@ class ResourceTable:
         self.blocks = tuple(blocks)
         counts = np.array([b.count for b in self.blocks], dtype=np.int64)
         self.first: NDArray[np.int64] = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        for block in self.blocks:
+            if not block.capacity <= MOST_CAPACITY:
+                raise ValueError(f"{block.label}: capacity {block.capacity} must be at most {MOST_CAPACITY:g} B/s")
         self.kinds = tuple(dict.fromkeys(b.kind for b in self.blocks))
         self.capacity: NDArray[np.int64] = np.repeat(
             np.array([round(b.capacity) for b in self.blocks], dtype=np.int64), counts

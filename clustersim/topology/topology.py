@@ -15,7 +15,7 @@ from clustersim.hardware.cpu import CPU
 from clustersim.hardware.gpu import GPU
 from clustersim.hardware.link import Link
 from clustersim.hardware.protocol import Protocol
-from clustersim.topology.resources import ResourceTable
+from clustersim.topology.resources import MOST_CAPACITY, ResourceTable
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -156,7 +156,8 @@ class Topology:
         KeyError
             when a name is not a resource of this topology
         ValueError
-            when a factor is not positive: a link that carries nothing has no schedule
+            when a factor is not positive, for a link that carries nothing has no schedule, or makes a capacity of
+            more than 10^18 B/s
         """
         if not factors:
             return self
@@ -164,8 +165,12 @@ class Topology:
             if not 0 < factor < float("inf"):
                 raise ValueError(f"{name}: factor {factor} must be positive and finite")
         rows = np.array([self.resources.find(name) for name in factors], dtype=np.int64)
-        scaled = np.rint(self.resources.capacity[rows] * np.array(list(factors.values()))).astype(np.int64)
-        return replace(self, resources=self.resources.with_capacity(rows, np.maximum(1, scaled)))
+        scaled = np.rint(self.resources.capacity[rows] * np.array(list(factors.values())))
+        for name, capacity in zip(factors, scaled.tolist(), strict=True):
+            if capacity > MOST_CAPACITY:
+                raise ValueError(f"{name}: factor {factors[name]:g} makes more than {MOST_CAPACITY:g} B/s of it")
+        changed = np.maximum(1, scaled).astype(np.int64)
+        return replace(self, resources=self.resources.with_capacity(rows, changed))
 
     def without_links(self, names: Iterable[str]) -> Topology:
         """The same cluster after links have failed.

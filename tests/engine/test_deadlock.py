@@ -67,9 +67,7 @@ def test_a_pool_that_is_never_given_back(star: ModuleType, fold: bool) -> None:
     p.add(star.copy("d2h", 1000, name="first"), stream="copy", takes={"pinned": 1})
     p.add(star.copy("d2h", 1000, name="second"), stream="copy", takes={"pinned": 1})
     error = deadlock(star, star.job(p, pools={"pinned": Pool(capacity=1)}), fold=fold)
-    assert error.chain == (
-        "rank 0 op 1 'second' waits for 1 of pinned, 0 of 1 are free, and no op will give any back",
-    )
+    assert error.chain == ("rank 0 op 1 'second' waits for 1 of pinned, 0 of 1 are free, and no op will give any back",)
     assert error.result is not None
     assert star.times(error.result, 0)["first"] == (0, 50)
 

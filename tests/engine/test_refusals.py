@@ -13,6 +13,7 @@ from clustersim.engine.limits import Limits
 from clustersim.engine.simulate import simulate
 from clustersim.faults import BadInput
 from clustersim.hardware.kernel import Kernel
+from clustersim.topology.resources import Block, ResourceTable
 from clustersim.topology.topology import Topology
 from clustersim.workload.job import GroupFamily, Job, Pool
 from clustersim.workload.op import Compute
@@ -114,3 +115,14 @@ def test_members_of_a_group_on_one_device(star: ModuleType, cluster: Topology) -
     )
     assert refused(cluster, job) == ["job.families.g"]
     simulate(cluster, replace(job, devices=np.array([1, 2])))
+
+
+def test_no_capacity_is_too_large_for_whole_numbers(star: ModuleType, cluster: Topology) -> None:
+    job = star.job(star.program(star.gemm(1)))
+    assert refused(cluster, job, perturb={"slow_links": {"nic0.tx": 1e12}}) == ["perturb.slow_links"]
+    assert refused(cluster, job, perturb={"slow_links": {"nic0.ty": 1}, "failed_links": ["nic1.ty"]}) == [
+        "perturb.slow_links",
+        "perturb.failed_links",
+    ]
+    with pytest.raises(ValueError, match="at most 1e"):
+        ResourceTable([Block(kind="nic", shape=(1,), capacity=1e19, latency=0.0, label="nic{}")])
