@@ -24,10 +24,16 @@ class GroupShape:
         that ring r visits after member i, itself where a node has no other. On a mesh of direct links they are the
         orders that use many links at once, :func:`clustersim.topology.rings.rings`; a collective spreads its bytes
         evenly over them. None: any one order is as good, as behind a switch
+    multicast : bool
+        whether the switches inside a node add up and copy what they pass on (NVLink SHARP of the third NVSwitch)
+    in_network : bool
+        whether the switches between nodes do (SHARP)
     """
 
     node: NDArray[np.int64]
     rings: NDArray[np.int64] | None = None
+    multicast: bool = False
+    in_network: bool = False
 
     def __post_init__(self) -> None:
         if self.rings is not None and not self._go_round(self.rings):
@@ -70,12 +76,16 @@ class Phase:
         what each flow carries over the whole collective [B]
     num_steps : int
         serial steps; each adds the longest latency among the flows' routes
+    tree : NDArray[int64], shape (num_flows,), optional
+        flows of one number are one stream that switches on the way add up (towards a member) or copy (from one): a
+        resource that several of them cross carries the bytes of the largest once. None: each flow goes by itself
     """
 
     source: NDArray[np.int64]
     destination: NDArray[np.int64]
     nbytes: NDArray[np.int64]
     num_steps: int
+    tree: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

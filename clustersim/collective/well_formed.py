@@ -49,6 +49,11 @@ def _flows(key: str, phase: Phase, n: int) -> Iterator[Fault]:
     if not wrong and (phase.source == phase.destination).any():
         member = int(phase.source[phase.source == phase.destination][0])
         yield Fault(key=f"{key}.destination", value=member, rule="must be another member than the source")
+    if phase.tree is not None:
+        wrong = [*_counts(f"{key}.tree", phase.tree, shape)]
+        yield from wrong
+        if not wrong and len(set(zip(phase.tree.tolist(), phase.nbytes.tolist(), strict=True))) > len(set(phase.tree)):
+            yield Fault(key=f"{key}.nbytes", value="unequal", rule="must be the same for all flows of one tree")
 
 
 def _counts(key: str, numbers: NDArray[np.int64], shape: tuple[int, ...], below: int | None = None) -> Iterator[Fault]:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.collective.bound import KINDS
+from clustersim.collective.cost import group_cost
+from clustersim.collective.seating import seatings
 from clustersim.collective.select import ALGORITHMS, resolve
 from clustersim.collective.traffic import Algorithm, GroupShape
 from clustersim.collective.well_formed import require_well_formed
-from clustersim.engine.group_cost import group_cost
 from clustersim.engine.local import LocalCost, local_cost, path_loads, paths
-from clustersim.engine.seating import seatings
 from clustersim.engine.system import GroupBlock, PathEdges, System
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.kernel import CostModel

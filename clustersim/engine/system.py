@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.collective.cost import GroupCost
 from clustersim.collective.traffic import Algorithm, Traffic
-from clustersim.engine.group_cost import GroupCost
 from clustersim.engine.local import LocalCost, paths
 from clustersim.engine.noise import Noise
 from clustersim.engine.role import Role

@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clustersim.engine.seating import seatings
+from clustersim.collective.seating import seatings
 from clustersim.hardware.link import Link
 from clustersim.hardware.nic import NIC
 from clustersim.hardware.storage import Drive

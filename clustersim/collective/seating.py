@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from clustersim.collective.layout import Layout
 from clustersim.collective.traffic import GroupShape
-from clustersim.engine.mix import mix
 from clustersim.topology.meshes import Meshes
 from clustersim.topology.rings import rings
 from clustersim.topology.topology import Topology
@@ -69,7 +68,7 @@ def _first_on_node(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _distinct(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Different rows, and which of them each is; by hash: sorting long rows takes seconds for a million ranks."""
-    weight = mix(np.arange(1, rows.shape[1] + 1, dtype=np.uint64)).astype(np.int64)
+    weight = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, size=rows.shape[1])
     _, first, of = np.unique(rows @ weight, return_index=True, return_inverse=True)
     if (rows[first][of] == rows).all():
         return rows[first], of.reshape(-1)

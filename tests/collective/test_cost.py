@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from clustersim.collective.barrier import barrier
+from clustersim.collective.cost import group_cost
 from clustersim.collective.ring import ring
 from clustersim.collective.traffic import GroupShape, Phase, Traffic
-from clustersim.engine.group_cost import group_cost
 from clustersim.engine.simulate import simulate
 from clustersim.hardware.protocol import Protocol
 
@@ -90,3 +90,22 @@ def test_protocols_are_for_the_algorithms_they_name(star: ModuleType) -> None:
         for name in ("tree", "ring")
     ]
     assert costs == [group_cost(plain, np.array([[0, 1]]), traffic).ns.item(), costs[0] + 1_000_000]
+
+
+def test_a_switch_that_copies_carries_a_stream_once(star: ModuleType) -> None:
+    """One member to three others: three times over its link by itself, once as one tree; two trees are two streams."""
+    nbytes = np.full(3, 10_000)
+    ends = {"source": np.zeros(3, np.int64), "destination": np.array([1, 2, 3]), "nbytes": nbytes, "num_steps": 1}
+    trees = None, np.zeros(3, np.int64), np.array([7, 7, 9])
+    traffic = tuple(
+        Traffic(
+            algorithm="own",
+            phases=(Phase(**ends, tree=tree),),
+            pipelined=True,
+            memory_nbytes=np.zeros(4, np.int64),
+        )
+        for tree in trees
+    )
+    cost = group_cost(star.cluster(4, 1), np.array([[0, 1, 2, 3]]), traffic)
+    assert cost.ns.tolist() == [[3000, 1000, 2000]]
+    assert cost.load.max(axis=0).tolist() == [30_000, 10_000, 20_000]

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 import clustersim as cs
+from clustersim.collective.seating import _distinct, seatings
 from clustersim.collective.traffic import GroupShape
-from clustersim.engine.mix import mix
-from clustersim.engine.seating import _distinct, seatings
 from clustersim.topology.meshes import Meshes, meshes
 from clustersim.topology.topology import Topology
 
@@ -118,7 +117,7 @@ def test_nodes_of_a_graph_have_the_rings_of_their_own_links() -> None:
 
 
 def test_rows_of_one_hash_are_told_apart() -> None:
-    first, second = mix(np.arange(1, 3, dtype=np.uint64)).astype(np.int64)
+    first, second = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, size=2)
     rows = np.array([[second, -first], [0, 0], [second, -first], [5, 5]])
     distinct, of = _distinct(rows)
     assert len(distinct) == 3

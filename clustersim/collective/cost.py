@@ -14,6 +14,8 @@ from clustersim.topology.topology import Topology
 
 __all__ = ["GroupCost", "group_cost"]
 
+_Key = tuple[bytes, bytes, bytes]
+
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class GroupCost:
@@ -69,13 +71,13 @@ def group_cost(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Tr
     launch_ns = np.max(
         np.array([round(g.launch_latency * 1e9) for g in topology.gpus])[topology.gpu_of[devices]], axis=1
     )
-    routes: dict[tuple[bytes, bytes], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
-    crossed: dict[tuple[bytes, bytes], NDArray[np.int64]] = {}  # by route: bytes on each hop by signature
+    routes: dict[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+    crossed: dict[_Key, NDArray[np.int64]] = {}  # by route: bytes on each hop by signature
     steps_ns = np.zeros((n, len(traffic)), dtype=np.int64)
     serial = np.zeros((n, len(traffic)))
     for s, what in enumerate(traffic):
         for phase in what.phases:
-            key = (phase.source.tobytes(), phase.destination.tobytes())
+            key = _key(phase)
             hops, route_ns = _route(topology, devices, phase, routes)
             steps_ns[:, s] += phase.num_steps * route_ns
             on_hops = np.repeat(phase.nbytes, hops.shape[1] // max(1, len(phase.nbytes)))
@@ -142,17 +144,32 @@ def _route(
     topology: Topology,
     devices: NDArray[np.int64],
     phase: Phase,
-    routes: dict[tuple[bytes, bytes], tuple[NDArray[np.int64], NDArray[np.int64]]],
+    routes: dict[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(n, flows · hops) rows and (n,) longest latency [ns] of a phase; signatures share most of their flows."""
-    key = (phase.source.tobytes(), phase.destination.tobytes())
+    key = _key(phase)
     if key not in routes:
         source, destination = devices[:, phase.source], devices[:, phase.destination]
         hops = topology.route(source.reshape(-1), destination.reshape(-1))
         latency_ns = np.append(topology.resources.latency_ns, 0)[hops].sum(axis=1).reshape(source.shape)
         longest = latency_ns.max(axis=1) if source.shape[1] else np.zeros(len(devices), dtype=np.int64)
-        routes[key] = hops.reshape(len(devices), -1), longest
+        hops = hops.reshape(len(devices), -1)
+        routes[key] = hops if phase.tree is None else _once(hops, phase.tree), longest
     return routes[key]
+
+
+def _key(phase: Phase) -> _Key:
+    return phase.source.tobytes(), phase.destination.tobytes(), b"" if phase.tree is None else phase.tree.tobytes()
+
+
+def _once(hops: NDArray[np.int64], tree: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Hops of flows that switches add up or copy: each resource stands there once a tree, -1 for the other times."""
+    stream = hops + (hops.max(initial=0) + 2) * np.repeat(tree, hops.shape[1] // max(1, len(tree)))
+    order = np.argsort(stream, axis=1, kind="stable")
+    ordered = np.take_along_axis(stream, order, axis=1)
+    again = np.zeros(hops.shape, dtype=bool)
+    np.put_along_axis(again, order[:, 1:], ordered[:, 1:] == ordered[:, :-1], axis=1)
+    return np.where(again, -1, hops)
 
 
 def _edges(
