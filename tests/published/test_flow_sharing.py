@@ -96,7 +96,7 @@ def test_a_line_of_links(star: ModuleType, num_links: int) -> None:
 
 
 def test_what_ends_early_leaves_its_share(star: ModuleType) -> None:
-    """Two flows on one link, one of half the size: it ends at S, when half of the other is done; the rest goes alone."""
+    """Two flows on one link, one of half the size: it ends at S with half of the other done; the rest goes alone."""
     links = [("s1", "s2", 1), *((s, f"{x}{k}", 9) for s, x in (("s1", "a"), ("s2", "b")) for k in range(2))]
     assert ends(star, links, [("a0", "b0", S), ("a1", "b1", S // 2)]) == [S + S // 2, S]
 
@@ -113,7 +113,7 @@ def test_cross_traffic(star: ModuleType) -> None:
 
 
 def test_reverse_traffic_is_free(star: ModuleType) -> None:
-    """The two directions of a link are two links; TCP's acknowledgements, which go against the data, are not modelled."""
+    """The two directions of a link are two links; TCP's acknowledgements, against the data, are not modelled."""
     links = [("s1", "s2", 1), *((s, f"{x}{k}", 9) for s, x in (("s1", "a"), ("s2", "b")) for k in range(2))]
     assert ends(star, links, [("a0", "b0", S), ("b1", "a1", S)]) == [S, S]
 
