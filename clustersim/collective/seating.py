@@ -23,7 +23,8 @@ def seatings(
 
     Behind switches a shape is which members share a node. On meshes it is also the rings inside each node, which come
     from the links between the members' own GPUs and from nothing else: groups on other GPUs that are joined alike have
-    the same shape, whatever the numbers of the ranks and the GPUs.
+    the same shape, whatever the numbers of the ranks and the GPUs. Groups whose switches add up are kept apart from
+    those whose switches do not.
 
     Parameters
     ----------
@@ -40,14 +41,23 @@ def seatings(
         index into them
     """
     node = _first_on_node(topology.node_of[devices])
-    patterns = node if meshes is None else np.concatenate([node, _spots(meshes, node, devices)], axis=1)
-    patterns, of = _distinct(patterns)
+    multicast = topology.multicast[devices].all(axis=1, keepdims=True).astype(np.int64)
+    spots = [] if meshes is None else [_spots(meshes, node, devices)]
+    patterns, of = _distinct(np.concatenate([node, *spots, multicast], axis=1))
     m = devices.shape[1]
-    made = [GroupShape(node=p[:m], rings=None if meshes is None else _rings(meshes, p[:m], p[m:])) for p in patterns]
-    index: dict[tuple[bytes, bytes], int] = {}
+    made = [
+        GroupShape(
+            node=p[:m],
+            rings=None if meshes is None else _rings(meshes, p[:m], p[m:-1]),
+            multicast=bool(p[-1]),
+            in_network=topology.in_network is not None,
+        )
+        for p in patterns
+    ]
+    index: dict[tuple[bytes, bytes, bool], int] = {}
     shape_of = np.empty(len(made), dtype=np.int64)
     for i, shape in enumerate(made):
-        key = shape.node.tobytes(), b"" if shape.rings is None else shape.rings.tobytes()
+        key = shape.node.tobytes(), b"" if shape.rings is None else shape.rings.tobytes(), shape.multicast
         shape_of[i] = index.setdefault(key, i)
     kept, renumbered = np.unique(shape_of, return_inverse=True)
     return [made[i] for i in kept], renumbered.reshape(-1)[of]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from clustersim.faults import BadInput, Fault
 from clustersim.topology.fabric import Fabric, PortPath
+from clustersim.topology.in_network import InNetwork
 from clustersim.topology.node import Node
 from clustersim.topology.resources import ResourceTable
 from clustersim.topology.topology import LocalPath, Topology
@@ -158,6 +159,10 @@ def connect(
         between=node.between,
         crossing=None if fabric is None else _crossing(node, fabric, first=int(counts.sum()) * num_nodes),
     )
+    in_network = None
+    if fabric is not None and fabric.reducing is not None and router.crossing is not None:
+        reducing = replace(router.crossing, path=fabric.reducing)
+        in_network = InNetwork(router=replace(router, crossing=reducing), slots=fabric.reduction_slots)
     return Topology(
         name=name,
         gpus=node.gpus,
@@ -176,6 +181,8 @@ def connect(
             for kind, path in node.local.items()
         },
         tier_bytes=node.tier_bytes,
+        multicast=np.full(len(node_of), node.multicast),
+        in_network=in_network,
         notes=node.notes + (fabric.notes if fabric else ()) + notes,
         sources=sources or {},
     )

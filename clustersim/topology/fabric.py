@@ -93,6 +93,10 @@ class Fabric:
     relay_rails : int
         where not 0, traffic to another rail (port number modulo this) first goes, inside its own node, to the GPU that
         sends through the port that its destination receives through
+    reducing : PortPath, optional
+        the same paths with the reduction engines of the switches on the way; None where the switches do not reduce
+    reduction_slots : int
+        trees that one of these switches works for at once
     notes : tuple[str, ...]
         what was assumed, or asked for without effect
     """
@@ -101,4 +105,6 @@ class Fabric:
     blocks: tuple[Block, ...]
     path: PortPath
     relay_rails: int = 0
+    reducing: PortPath | None = None
+    reduction_slots: int = 0
     notes: tuple[str, ...] = ()

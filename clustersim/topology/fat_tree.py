@@ -18,6 +18,7 @@ def fat_tree(
     levels: int | None = None,
     radix: int | None = None,
     ecmp: str = "ideal",
+    sharp: bool = False,
 ) -> Fabric:
     """Traffic within a leaf's nodes crosses one switch; the rest climbs as high as it must.
 
@@ -29,7 +30,7 @@ def fat_tree(
         every switch
     num_nodes : int
         nodes
-    oversubscription, levels, radix, ecmp
+    oversubscription, levels, radix, ecmp, sharp
         see :class:`~clustersim.topology.tree.Tree`; an over-subscribed tree has at least two levels unless set
 
     Raises
@@ -46,6 +47,7 @@ def fat_tree(
         levels=levels,
         radix=radix,
         ecmp=ecmp,
+        sharp=sharp,
     )
     tiers = tree.tiers()
     notes: tuple[str, ...] = ()

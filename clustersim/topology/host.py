@@ -223,8 +223,10 @@ class Wiring:
     local: dict[str, LocalPath]
     tier_bytes: dict[str, int]
 
-    def node(self, layout: Layout, between: NDArray[np.int64], notes: tuple[str, ...] = ()) -> Node:
-        """The node, given the paths between its GPUs."""
+    def node(
+        self, layout: Layout, between: NDArray[np.int64], notes: tuple[str, ...] = (), *, multicast: bool = False
+    ) -> Node:
+        """The node, given the paths between its GPUs and whether the switches on them add up and copy."""
         num_gpus = len(between)
         return Node(
             gpus=(self.gpu,),
@@ -238,6 +240,7 @@ class Wiring:
             local=self.local,
             tier_bytes=self.tier_bytes,
             notes=notes,
+            multicast=multicast,
         )
 
 

@@ -49,6 +49,8 @@ class Node:
         [B]
     notes : tuple[str, ...]
         what was assumed
+    multicast : bool
+        whether the switches between its GPUs add up and copy what they pass
     """
 
     gpus: tuple[GPU, ...]
@@ -62,6 +64,7 @@ class Node:
     local: Mapping[str, LocalPath]
     tier_bytes: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    multicast: bool = False
 
     @property
     def num_gpus(self) -> int:

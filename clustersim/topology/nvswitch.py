@@ -30,7 +30,7 @@ def nvswitch(*, gpu: GPU, num_gpus: int, link: Link, num_links: int, switch: Swi
     num_links : int
         links of one GPU
     switch : Switch
-        the switch chip, for its latency
+        the switch chip, for its latency and for whether it adds up and copies
     host : Host
         sockets, PCIe, drives
 
@@ -56,4 +56,4 @@ def nvswitch(*, gpu: GPU, num_gpus: int, link: Link, num_links: int, switch: Swi
     between = np.full((num_gpus, num_gpus, 2), -1, dtype=np.int64)
     between[..., 0], between[..., 1] = up[:, None], down[None, :]
     between[np.arange(num_gpus), np.arange(num_gpus)] = -1
-    return wiring.node(layout, between)
+    return wiring.node(layout, between, multicast=switch.multicast)

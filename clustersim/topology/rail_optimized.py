@@ -19,6 +19,7 @@ def rail_optimized(
     levels: int | None = None,
     radix: int | None = None,
     ecmp: str = "ideal",
+    sharp: bool = False,
     rails: int | None = None,
     pxn: bool = True,
 ) -> Fabric:
@@ -34,7 +35,7 @@ def rail_optimized(
         every switch
     num_nodes : int
         nodes
-    oversubscription, levels, radix, ecmp
+    oversubscription, levels, radix, ecmp, sharp
         see :class:`~clustersim.topology.tree.Tree`; levels are at least 2 unless set: rails are built with a spine
     rails : int, optional
         leaves beside each other in a group; port p hangs on leaf p modulo this. One for each port when left out; a rack
@@ -57,6 +58,7 @@ def rail_optimized(
         levels=levels,
         radix=radix,
         ecmp=ecmp,
+        sharp=sharp,
         min_levels=2,
     )
     if tree.num_levels == 1 and not pxn and tree.rails > 1:

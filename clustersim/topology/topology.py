@@ -15,6 +15,7 @@ from clustersim.hardware.cpu import CPU
 from clustersim.hardware.gpu import GPU
 from clustersim.hardware.link import Link
 from clustersim.hardware.protocol import Protocol
+from clustersim.topology.in_network import InNetwork
 from clustersim.topology.resources import MOST_CAPACITY, ResourceTable
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ class Topology:
         ``hbm``, ``h2d``, ``d2h``, ``dram``, and ``nvme_read``, ``nvme_write`` where the node has drives
     tier_bytes : Mapping[str, int]
         capacity of one node's tiers beside the GPUs' own memory [B]: ``host``, ``nvme``
+    multicast : NDArray[bool], shape (num_devices,), optional
+        whether the switches between a device and the others of its node add up and copy what they pass (NVLink SHARP);
+        no device's when left out
+    in_network : InNetwork, optional
+        how what the switches between nodes add up travels; None where they do not
     protocols : Mapping[str, tuple[Protocol, ...]]
         how the communication library sends, by name of the algorithm; each collective takes the fastest. Those of an
         algorithm without an entry cost a launch and what the links say: the textbook's latency and bandwidth
@@ -91,9 +97,15 @@ class Topology:
     router: Router
     local: Mapping[str, LocalPath]
     tier_bytes: Mapping[str, int] = field(default_factory=dict)
+    multicast: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    in_network: InNetwork | None = None
     protocols: Mapping[str, tuple[Protocol, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not len(self.multicast):
+            object.__setattr__(self, "multicast", np.zeros(self.num_devices, dtype=np.bool_))
 
     @classmethod
     def from_networkx(

@@ -5,37 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clustersim.faults import BadInput, Fault
 from clustersim.hardware.switch import Switch
 from clustersim.topology.fabric import Fabric, Ports
 from clustersim.topology.resources import Block
+from clustersim.topology.switch_tree import ReducingTree, SwitchTree, Tier
 
 __all__ = ["SwitchTree", "Tier", "Tree"]
 
 GROUPS = ("leaf", "pod", "zone")
 """Names of the groups below the top: a leaf is one switch, a pod leaves under common spines, a zone pods under
 common cores."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tier:
-    """One level of groups below the top of a tree.
-
-    Parameters
-    ----------
-    nodes : int
-        nodes under one group
-    rails : int
-        groups side by side over the same nodes; port p of a node hangs on that number p modulo ``rails``
-    num_uplinks : int
-        links from one group to the level above
-    """
-
-    nodes: int
-    rails: int
-    num_uplinks: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +48,8 @@ class Tree:
         ``ideal``: flows spread evenly over parallel links
     min_levels : int
         see ``levels``
+    sharp : bool
+        whether the switches add up what passes them: each group of switches has a reduction engine, a resource
 
     Raises
     ------
@@ -83,6 +66,7 @@ class Tree:
     radix: int | None = None
     ecmp: str = "ideal"
     min_levels: int = 1
+    sharp: bool = False
 
     def __post_init__(self) -> None:
         top = len(GROUPS) + 1
@@ -103,6 +87,9 @@ class Tree:
         if self.ecmp != "ideal":
             rule = "is not a way to choose among parallel links that is modelled"
             faults.append(Fault(key="fabric.ecmp", value=self.ecmp, rule=rule, nearest="ideal"))
+        if self.sharp and self.switch.reduction_bandwidth is None:
+            rule = f"needs switches that reduce: {self.switch.name} has no reduction_bandwidth"
+            faults.append(Fault(key="fabric.sharp", value=True, rule=rule, nearest=False))
         if not faults:
             faults = self._size_faults()
         if faults:
@@ -166,11 +153,15 @@ class Tree:
             return ()
         nodes = self._group_nodes(1)
         uplinks = max(1, round(nodes * self.ports_per_leaf / self.oversubscription))
-        tiers = [Tier(nodes=nodes, rails=self.rails, num_uplinks=uplinks)]
-        for level in range(2, self.num_levels):
-            above = self._group_nodes(level)
-            leaves = above // nodes * self.rails
-            tiers.append(Tier(nodes=above, rails=1, num_uplinks=leaves * uplinks))
+        sizes = [nodes] + [self._group_nodes(level) for level in range(2, self.num_levels)]
+        tiers = []
+        for i, size in enumerate(sizes):
+            rails = 1 if i else self.rails
+            num_uplinks = uplinks * (size // nodes * self.rails if i else 1)
+            top = i == len(sizes) - 1
+            groups = rails * (-(-self.num_nodes // size) if top else sizes[i + 1] // size)
+            above = -(-groups * num_uplinks // (self.num_ports if top else self.num_ports // 2))
+            tiers.append(Tier(nodes=size, rails=rails, num_uplinks=num_uplinks, num_above=min(above, num_uplinks)))
         return tuple(tiers)
 
     def fabric(self, *, relay_rails: int = 0, notes: tuple[str, ...] = ()) -> Fabric:
@@ -200,46 +191,34 @@ class Tree:
                 )
                 for way in ("up", "down")
             ]
-        first = np.concatenate(([0], np.cumsum([block.count for block in blocks])))
-        path = SwitchTree(num_ports=self.ports.count, tiers=tiers, first=tuple(int(row) for row in first))
-        return Fabric(ports=self.ports, blocks=tuple(blocks), path=path, relay_rails=relay_rails, notes=notes)
+        levels = (*tiers, Tier(nodes=self.num_nodes, rails=1 if tiers else self.rails, num_uplinks=0, num_above=0))
+        if self.sharp:
+            blocks += self._engines(levels)
+        first = tuple(int(row) for row in np.concatenate(([0], np.cumsum([block.count for block in blocks]))))
+        path = SwitchTree(num_ports=self.ports.count, tiers=tiers, first=first[: 2 * len(levels)])
+        engines = first[2 * len(levels) : -1]
+        return Fabric(
+            ports=self.ports,
+            blocks=tuple(blocks),
+            path=path,
+            relay_rails=relay_rails,
+            reducing=ReducingTree(links=path, levels=levels, engines=engines) if self.sharp else None,
+            reduction_slots=self.switch.reduction_slots or 0,
+            notes=notes,
+        )
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SwitchTree:
-    """Paths between ports through a tree of switches: a pair climbs until one group holds both ends.
-
-    Parameters
-    ----------
-    num_ports : int
-        ports of a node
-    tiers : tuple[Tier, ...]
-        from the leaves up
-    first : tuple[int, ...]
-        first row of the ports' ``tx`` and ``rx`` and of each tier's ``up`` and ``down``
-    """
-
-    num_ports: int
-    tiers: tuple[Tier, ...]
-    first: tuple[int, ...]
-
-    def __call__(
-        self,
-        source_node: NDArray[np.int64],
-        source_port: NDArray[np.int64],
-        destination_node: NDArray[np.int64],
-        destination_port: NDArray[np.int64],
-    ) -> NDArray[np.int64]:
-        """Rows in order of travel, shape (n, 2 · len(tiers) + 2); see :data:`~clustersim.topology.fabric.PortPath`."""
-        rows = np.full((len(source_node), 2 * len(self.tiers) + 2), -1, dtype=np.int64, order="F")
-        rows[:, 0] = self.first[0] + source_node * self.num_ports + source_port
-        rows[:, -1] = self.first[1] + destination_node * self.num_ports + destination_port
-        for level, tier in enumerate(self.tiers, start=1):
-            source, destination = source_node // tier.nodes, destination_node // tier.nodes
-            if tier.rails > 1:
-                source = source * tier.rails + source_port % tier.rails
-                destination = destination * tier.rails + destination_port % tier.rails
-            apart = source != destination
-            rows[:, level] = np.where(apart, self.first[2 * level] + source, -1)
-            rows[:, -1 - level] = np.where(apart, self.first[2 * level + 1] + destination, -1)
-        return rows
+    def _engines(self, levels: tuple[Tier, ...]) -> list[Block]:
+        """Reduction engines of each level: a leaf's is one switch's, a higher group's those of all its switches."""
+        names = [*GROUPS[: len(levels) - 1], "core" if len(levels) > 1 else "leaf"]
+        switches = [1, *(tier.num_above for tier in levels[:-1])]
+        return [
+            Block(
+                kind="reduction",
+                shape=(-(-self.num_nodes // tier.nodes) * tier.rails,),
+                capacity=(self.switch.reduction_bandwidth or 0.0) * num_switches,
+                latency=0.0,
+                label=f"{name}{{}}/reduce",
+                num_links=num_switches,
+            )
+            for name, tier, num_switches in zip(names, levels, switches, strict=True)
+        ]

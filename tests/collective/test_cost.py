@@ -14,6 +14,7 @@ from clustersim.collective.ring import ring
 from clustersim.collective.traffic import GroupShape, Phase, Traffic
 from clustersim.engine.simulate import simulate
 from clustersim.hardware.protocol import Protocol
+from clustersim.library.topologies import load_topology
 
 
 def test_a_barrier_is_latency_only(star: ModuleType) -> None:
@@ -109,3 +110,23 @@ def test_a_switch_that_copies_carries_a_stream_once(star: ModuleType) -> None:
     cost = group_cost(star.cluster(4, 1), np.array([[0, 1, 2, 3]]), traffic)
     assert cost.ns.tolist() == [[3000, 1000, 2000]]
     assert cost.load.max(axis=0).tolist() == [30_000, 10_000, 20_000]
+
+
+def test_only_what_switches_add_up_crosses_their_engines() -> None:
+    """Three nodes to the first: one sum a tree over the leaf's engine. The way back is copied, and needs no engine."""
+    cluster = load_topology("dgx-h100", nodes=4, **{"fabric.sharp": True})
+    others, root = np.array([1, 2, 3]), np.zeros(3, np.int64)
+    one = np.zeros(3, np.int64)
+    phases = [
+        Phase(source=source, destination=destination, nbytes=np.full(3, 10**6), num_steps=1, tree=tree)
+        for source, destination, tree in ((others, root, one), (root, others, one), (others, root, None))
+    ]
+    traffic = tuple(
+        Traffic(algorithm="own", phases=(phase,), pipelined=True, memory_nbytes=np.zeros(4, np.int64))
+        for phase in phases
+    )
+    cost = group_cost(cluster, np.array([[0, 8, 16, 24]]), traffic)
+    load = dict(zip(cluster.resources.names(cost.row), cost.load.tolist(), strict=True))
+    assert load["leaf0/reduce"] == [10**6, 0, 0]
+    assert load["node0/nic0.rx"] == [10**6, 0, 3 * 10**6]
+    assert load["node0/nic0.tx"] == [0, 10**6, 0]

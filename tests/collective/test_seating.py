@@ -165,3 +165,21 @@ def test_over_meshes_the_nics_set_the_pace(star: ModuleType) -> None:
     nic = topology.resources.capacity[topology.resources.find("node0/nic0.tx")]
     ns = all_reduce_ns(star, "perlmutter", 4, range(16), 8 * GB)
     assert ns == pytest.approx(2 * 15 / 16 * 8 * GB / (4 * nic) * 1e9, rel=1e-3)
+
+
+def test_what_the_switches_can_do_is_in_the_shape() -> None:
+    plain, _ = seated("dgx-a100", 2, [0, 8], [0, 1])
+    assert [(s.multicast, s.in_network) for s in plain] == [(False, False)] * 2
+    able, _ = seated("dgx-h100", 2, [0, 8], [0, 1])
+    assert [(s.multicast, s.in_network) for s in able] == [(True, False)] * 2
+    sharp = cs.load_topology("dgx-h100", nodes=2, **{"fabric.sharp": True})
+    shapes, _ = seatings(sharp, None, np.array([[0, 8]]))
+    assert (shapes[0].multicast, shapes[0].in_network) == (True, True)
+
+
+def test_groups_with_and_without_multicast_are_kept_apart() -> None:
+    cluster = cs.load_topology("dgx-h100", nodes=3)
+    half = replace(cluster, multicast=np.repeat([True, False, True], 8))
+    shapes, shape_of = seatings(half, None, np.array([[0, 1], [8, 9], [16, 17], [7, 8]]))
+    assert [shapes[k].multicast for k in shape_of] == [True, False, True, False]
+    assert len(shapes) == 3

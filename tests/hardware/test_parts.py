@@ -45,6 +45,8 @@ GPU, CPU, LINK, NIC, SWITCH, DRIVE, CHIP = (
         (NIC, "efficiency", 1.1),
         (SWITCH, "radix", 0),
         (SWITCH, "latency", -1.0),
+        (SWITCH, "reduction_bandwidth", 0.0),
+        (SWITCH, "reduction_slots", 0),
         (DRIVE, "write_bandwidth", 0.0),
         (DRIVE, "latency", float("inf")),
         (CHIP, "num_gpus", 0),
