@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from clustersim.collective.traffic import Phase, Traffic
 from clustersim.hardware.protocol import Protocol
+from clustersim.topology.in_network import InNetwork
 from clustersim.topology.topology import Topology
 
 __all__ = ["GroupCost", "group_cost"]
@@ -151,11 +152,38 @@ def _route(
     if key not in routes:
         source, destination = devices[:, phase.source], devices[:, phase.destination]
         hops = topology.route(source.reshape(-1), destination.reshape(-1))
+        if phase.tree is not None and topology.in_network is not None:
+            hops = _through_engines(hops, topology.in_network, source, destination, _added(phase, phase.tree))
         latency_ns = np.append(topology.resources.latency_ns, 0)[hops].sum(axis=1).reshape(source.shape)
         longest = latency_ns.max(axis=1) if source.shape[1] else np.zeros(len(devices), dtype=np.int64)
         hops = hops.reshape(len(devices), -1)
         routes[key] = hops if phase.tree is None else _once(hops, phase.tree), longest
     return routes[key]
+
+
+def _added(phase: Phase, tree: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Flows that are added up on their way: those of streams that come from several members."""
+    _, stream = np.unique(tree, return_inverse=True)
+    pairs = np.unique(np.stack([stream.reshape(-1), phase.source], axis=1), axis=0)
+    sums: NDArray[np.bool_] = (np.bincount(pairs[:, 0]) > 1)[stream.reshape(-1)]
+    return sums
+
+
+def _through_engines(
+    hops: NDArray[np.int64],
+    in_network: InNetwork,
+    source: NDArray[np.int64],
+    destination: NDArray[np.int64],
+    added: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """Routes on which what is added up also crosses the switches' reduction engines; a copy needs none."""
+    flows = np.broadcast_to(added, source.shape).reshape(-1)
+    summed = in_network.router(source.reshape(-1)[flows], destination.reshape(-1)[flows])
+    rows = np.full((len(hops), max(hops.shape[1], summed.shape[1])), -1, dtype=np.int64)
+    rows[:, : hops.shape[1]] = hops
+    rows[flows] = -1
+    rows[flows, : summed.shape[1]] = summed
+    return rows
 
 
 def _key(phase: Phase) -> _Key:

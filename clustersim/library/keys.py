@@ -119,6 +119,7 @@ KEYS: Mapping[str, Key] = {
     "fabric.levels": Key(Whole(1, 4), "levels of switches", otherwise="as few as hold the nodes"),
     "fabric.radix": Key(Whole(2, 2**16), "ports of a switch", otherwise="the switch's own"),
     "fabric.ecmp": Key(Word(("ideal",)), "how flows spread over parallel links", "ideal"),
+    "fabric.sharp": Key(Flag(), "network switches add up what passes them", otherwise="the topology's own"),
     "nics_per_node": Key(Whole(1, 1024), "network cards of a node", otherwise="the topology's own"),
     "perturb.slow_ranks": Key(Factors("rank"), "rank: factor on the time of what it computes"),
     "perturb.slow_links": Key(Factors("link"), "link: factor on its bandwidth"),
