@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clustersim import analysis, plot, study
     from clustersim.analysis.summary import summary
+    from clustersim.collective.overlap import Overlap
     from clustersim.engine.deadlock import Deadlock
     from clustersim.engine.limits import Limits
     from clustersim.engine.simulate import simulate
@@ -47,6 +48,7 @@ _HOME = {
     "Kernel": "clustersim.hardware.kernel",
     "Limits": "clustersim.engine.limits",
     "Model": "clustersim.workload.model",
+    "Overlap": "clustersim.collective.overlap",
     "ParallelPlan": "clustersim.workload.plan",
     "Pool": "clustersim.workload.job",
     "Program": "clustersim.workload.program",
@@ -81,6 +83,7 @@ __all__ = [
     "Kernel",
     "Limits",
     "Model",
+    "Overlap",
     "ParallelPlan",
     "Pool",
     "Program",

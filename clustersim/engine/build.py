@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from clustersim.collective.bound import KINDS
 from clustersim.collective.cost import group_cost
+from clustersim.collective.overlap import Overlap
 from clustersim.collective.seating import seatings
 from clustersim.collective.select import ALGORITHMS, resolve
 from clustersim.collective.traffic import Algorithm, GroupShape
@@ -34,6 +35,7 @@ def build(
     cost: CostModel,
     slow_ranks: Sequence[Mapping[int, float]],
     algorithms: Mapping[str, str | Algorithm] | None = None,
+    overlap: Overlap | None = None,
 ) -> System:
     """Lay ``jobs`` on ``topology``.
 
@@ -43,6 +45,8 @@ def build(
         per job: rank -> factor on its compute time
     algorithms : Mapping[str, str | Algorithm], optional
         see :class:`System`
+    overlap : Overlap, optional
+        factors on what collectives take from the kernels beside them
 
     Raises
     ------
@@ -108,7 +112,7 @@ def build(
     )
     direct = meshes(topology)
     for j, job in enumerate(jobs):
-        _add_groups(system, j, job, direct)
+        _add_groups(system, j, job, direct, overlap or Overlap())
     return system
 
 
@@ -250,7 +254,7 @@ def _place_within(store: NDArray[np.int64]) -> NDArray[np.int64]:
     return place
 
 
-def _add_groups(system: System, j: int, job: Job, direct: Meshes | None) -> None:
+def _add_groups(system: System, j: int, job: Job, direct: Meshes | None, overlap: Overlap) -> None:
     """Append the blocks of one job's groups to the system."""
     base = int(system.first_rank[j])
     for family, of in zip(job.families, scripts(job), strict=True):
@@ -264,7 +268,7 @@ def _add_groups(system: System, j: int, job: Job, direct: Meshes | None) -> None
             for s in np.unique(seat[chosen == code]) if of.scripts[code] else ():
                 rows = np.flatnonzero((chosen == code) & (seat == s))
                 name = f"{of.axis}/{family.name}"
-                block = _block(system, j, name, rows, members[rows], slots, of.scripts[code], shapes[s])
+                block = _block(system, j, name, rows, members[rows], slots, of.scripts[code], shapes[s], overlap)
                 system.blocks.append(block)
                 system.num_groups += len(rows)
 
@@ -278,12 +282,14 @@ def _block(
     slots: tuple[str, ...],
     script: Script,
     shape: GroupShape,
+    overlap: Overlap,
 ) -> GroupBlock:
     signatures = tuple(dict.fromkeys(script))
     traffic = []
     for kind, nbytes, algorithm in signatures:
         chosen, _ = resolve(algorithm or system.algorithms.get(kind), kind, nbytes, shape)
-        traffic.append(require_well_formed(chosen(kind, nbytes, shape), kind, shape.num_members))
+        alone = require_well_formed(chosen(kind, nbytes, shape), kind, shape.num_members)
+        traffic.append(overlap.of(alone))
     index = {signature: k for k, signature in enumerate(signatures)}
     return GroupBlock(
         name=name,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from clustersim.collective.overlap import Overlap
 from clustersim.collective.traffic import Algorithm
 from clustersim.engine.build import build
 from clustersim.engine.deadlock import Deadlock
@@ -41,6 +43,7 @@ def simulate(
     limits: Limits | Mapping[str, float] | None = None,
     cost: CostModel = roofline,
     algorithms: Mapping[str, str | Algorithm] | None = None,
+    overlap: Overlap | Mapping[str, float] | None = None,
     behaviour: Callable[[Engine], None] | None = None,
     varying: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
@@ -70,6 +73,9 @@ def simulate(
     algorithms : Mapping[str, str or Algorithm], optional
         kind of collective -> the algorithm of its ops that pin none: {"all_reduce": "tree"}, or a callable of one's
         own; NCCL's choice for kinds that are left out
+    overlap : Overlap or Mapping, optional
+        factors on the SMs and the memory bandwidth that collectives take from kernels beside them: {"sm": 0, "hbm": 0}
+        switches that off
     behaviour : callable, optional
         called with the engine before the clock starts, instead of launching all jobs at 0: it may use the verbs
         ``launch``, ``cancel``, ``set_capacity`` and ``at``, or start generators on ``engine.env``
@@ -89,7 +95,7 @@ def simulate(
     ------
     BadInput
         for no step, no job, or one without ops; for jobs that do not fit the cluster; for perturbations, algorithms
-        and varying names that name nothing
+        and varying names that name nothing; for factors out of range
     Deadlock
         when ops remain that nothing can start; ``.result`` holds what ran until then
     """
@@ -100,8 +106,10 @@ def simulate(
         raise BadInput(faults)
     perturbation = Perturbation.parse(perturb or {})
     topology = perturbed(cluster, perturbation)
+    if not isinstance(overlap, Overlap):
+        overlap = Overlap.parse(overlap or {})
     slow = [perturbation.slow_ranks if j == 0 else {} for j in range(len(listed))]
-    system = build(topology, listed, cost, slow, algorithms)
+    system = build(topology, listed, cost, slow, algorithms, overlap)
     if perturbation.jitter:
         system.noise = Noise(seed=seed, jitter=perturbation.jitter)
     left_open = {kind for block in system.blocks for kind, _, pinned in block.signatures if pinned is None}
@@ -146,6 +154,7 @@ def simulate(
             "seed": seed,
             "steps": steps,
             "perturb": perturbation.as_dict(),
+            "overlap": asdict(overlap),
             "algorithms": {
                 kind: getattr(chosen, "__name__", str(chosen)) for kind, chosen in system.algorithms.items()
             },

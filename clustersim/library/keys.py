@@ -121,6 +121,12 @@ KEYS: Mapping[str, Key] = {
     "fabric.ecmp": Key(Word(("ideal",)), "how flows spread over parallel links", "ideal"),
     "fabric.sharp": Key(Flag(), "network switches add up what passes them", otherwise="the topology's own"),
     "nics_per_node": Key(Whole(1, 1024), "network cards of a node", otherwise="the topology's own"),
+    "overlap.sm": Key(
+        Number(0, 100), "factor on the SMs that collectives take from kernels beside them; 0: they take none", 1.0
+    ),
+    "overlap.hbm": Key(
+        Number(0, 100), "factor on the bytes in HBM of collectives, which compete with kernels'; 0: they do not", 1.0
+    ),
     "perturb.slow_ranks": Key(Factors("rank"), "rank: factor on the time of what it computes"),
     "perturb.slow_links": Key(Factors("link"), "link: factor on its bandwidth"),
     "perturb.failed_links": Key(Names("link names: [leaf0/up]"), "links that lose one of their parallel links"),

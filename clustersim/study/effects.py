@@ -16,6 +16,7 @@ from clustersim.library.topologies import load_topology
 from clustersim.topology.topology import Topology
 from clustersim.trace.result import Result
 from clustersim.workload.job import Job
+from clustersim.workload.op import Collective, Compute
 
 __all__ = ["MOST_PAIRS", "without_effect"]
 
@@ -134,6 +135,29 @@ def _links(case: _Case) -> str | None:
     return None if names & used else f"nothing crosses {', '.join(sorted(names))}"
 
 
+def _no_kernel_beside(case: _Case) -> str | None:
+    return None if _beside_a_collective(case.result, Compute) else "no kernel ran beside a collective"
+
+
+def _nothing_beside(case: _Case) -> str | None:
+    """More bytes may also slow a collective that is alone; fewer only help others, links being what it waits for."""
+    acts = case.value > 1 or _beside_a_collective(case.result, object)
+    return None if acts else "nothing ran beside a collective"
+
+
+def _beside_a_collective(result: Result, what: type) -> bool:
+    """Whether an op of a class ran on a rank while another op, a collective, did."""
+    for lane in result.record.lanes:
+        ran = (lane.start_ns >= 0) & (lane.end_ns > lane.start_ns)
+        joint = ran & np.array([isinstance(op, Collective) for op in lane.arrays.ops], dtype=bool)[lane.ops]
+        asked = ran & np.array([isinstance(op, what) for op in lane.arrays.ops], dtype=bool)[lane.ops]
+        begun = np.searchsorted(np.sort(lane.start_ns[joint]), lane.end_ns[asked], side="left")
+        ended = np.searchsorted(np.sort(lane.end_ns[joint]), lane.start_ns[asked], side="right")
+        if (begun - ended > joint[asked]).any():
+            return True
+    return False
+
+
 _RULES: dict[str, Callable[[_Case], str | None]] = {
     "seed": _nothing_random,
     "fabric": _fabric,
@@ -143,6 +167,8 @@ _RULES: dict[str, Callable[[_Case], str | None]] = {
     "nics_per_node": _fabric,
     "plan.overlap_dp": _several_replicas,
     "plan.axis_order": _several_axes,
+    "overlap.sm": _no_kernel_beside,
+    "overlap.hbm": _nothing_beside,
     "perturb.slow_ranks": _slow_ranks,
     "perturb.slow_links": _links,
     "perturb.failed_links": _links,

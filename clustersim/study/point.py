@@ -155,6 +155,7 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
             "steps": setup.value("steps"),
             "seed": setup.value("seed"),
             "perturb": perturb,
+            "overlap": _given(setup, "overlap"),
             "limits": _given(setup, "limits") or None,
         },
         notes=tuple(notes),

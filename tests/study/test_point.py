@@ -41,6 +41,7 @@ def test_every_setting_reaches_the_run(tiny: JobSetup) -> None:
         "plan.tp": 2,
         "perturb.slow_ranks": {3: 1.5},
         "perturb.slow_links": {"node0/nic0.tx": 0.5},
+        "overlap.sm": 0.5,
         "limits.num_events": 10**6,
         "seed": 5,
         "steps": 2,
@@ -53,6 +54,7 @@ def test_every_setting_reaches_the_run(tiny: JobSetup) -> None:
         "steps": 2,
         "seed": 5,
         "perturb": {"slow_ranks": {3: 1.5}, "slow_links": {"node0/nic0.tx": 0.5}},
+        "overlap": {"sm": 0.5},
         "limits": {"num_events": 10**6},
     }
     assert {b.kind for b in point.topology.resources.blocks} >= {"leaf_up"}
