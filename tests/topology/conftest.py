@@ -1,5 +1,6 @@
 """Parts in round numbers, so that what a test expects can be worked out by hand."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -92,6 +93,22 @@ def make(parts: Parts) -> Callable[..., Topology]:
         )
         ports = Ports.spread(nic=parts.nic, nics_per_node=nics_per_node, num_gpus=8)
         joined = fabric(ports=ports, switch=parts.switch, num_nodes=num_nodes, **arguments)
+        return connect(node, joined, name="test", num_nodes=num_nodes)
+
+    return build
+
+
+@pytest.fixture
+def wire(parts: Parts) -> Callable[..., Topology]:
+    """Nodes of few GPUs with a port each: (fabric, num_nodes, num_gpus, **arguments); a link or a switch as needed."""
+
+    def build(fabric: Callable[..., Fabric], num_nodes: int, *, num_gpus: int = 1, **arguments: object) -> Topology:
+        node = nvswitch(
+            gpu=parts.gpu, num_gpus=num_gpus, link=parts.nvlink, num_links=1, switch=parts.nvswitch, host=parts.host
+        )
+        ports = Ports.spread(nic=parts.nic, nics_per_node=num_gpus, num_gpus=num_gpus)
+        part = {"link": parts.c2c} if "link" in inspect.signature(fabric).parameters else {"switch": parts.switch}
+        joined = fabric(ports=ports, num_nodes=num_nodes, **{**part, **arguments})
         return connect(node, joined, name="test", num_nodes=num_nodes)
 
     return build
