@@ -23,7 +23,7 @@ def list_(
     Parameters
     ----------
     kind
-        one kind only: job, model, topology, gpu, cpu, superchip, link, nic, switch, drive
+        one kind only: job, model, topology, gpu, cpu, superchip, link, nic, switch, drive, communication, transport
     as_json
         print one JSON object: kind -> cards
     """

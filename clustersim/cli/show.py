@@ -26,7 +26,8 @@ def show(
     Parameters
     ----------
     kind
-        keys, model, topology, job, or a kind of part: gpu, cpu, superchip, link, nic, switch, drive
+        keys, model, topology, job, or a kind of part: gpu, cpu, superchip, link, nic, switch, drive,
+        communication, transport
     name
         a card or a file; for a model also a Hugging Face config.json
     as_json

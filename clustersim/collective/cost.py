@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.collective.traffic import Phase, Traffic
-from clustersim.hardware.protocol import Protocol
+from clustersim.faults import BadInput, Fault, nearest_name
+from clustersim.hardware.protocol import TEXTBOOK, Demand, Protocol
 from clustersim.topology.in_network import InNetwork
 from clustersim.topology.topology import Topology
 
@@ -28,6 +29,8 @@ class GroupCost:
         duration alone on the links [ns]
     latency_ns : NDArray[int64], shape (n, S)
         the part of it that no bandwidth would shorten [ns]
+    protocol : NDArray[str], shape (n, S)
+        name of the protocol that is taken, empty where the topology's library has none for the algorithm
     group, row : NDArray[int64], shape (E,)
         the edges: position of the group in the block, resource
     load : NDArray[int64], shape (E, S)
@@ -40,6 +43,7 @@ class GroupCost:
 
     ns: NDArray[np.int64]
     latency_ns: NDArray[np.int64]
+    protocol: NDArray[np.str_]
     group: NDArray[np.int64]
     row: NDArray[np.int64]
     load: NDArray[np.int64]
@@ -47,7 +51,12 @@ class GroupCost:
     memory_row: NDArray[np.int64]
 
 
-def group_cost(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Traffic, ...]) -> GroupCost:
+def group_cost(
+    topology: Topology,
+    devices: NDArray[np.int64],
+    traffic: tuple[Traffic, ...],
+    pinned: Sequence[str | None] = (),
+) -> GroupCost:
     """Durations and demands.
 
     Parameters
@@ -56,89 +65,138 @@ def group_cost(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Tr
         of the members of each group
     traffic : tuple[Traffic, ...]
         one a signature
+    pinned : Sequence[str or None]
+        for each signature the only protocol to take; none when left out
 
     Notes
     -----
     Alone, a collective takes Σ over phases of num_steps · (longest route latency) for latency, plus for bandwidth
     max over resources of load / capacity, taken over all phases together when they are pipelined and phase by phase
     when they are not. It runs at that even speed; the launch of its kernel is part of the latency. Where the
-    topology's communication library has protocols for the algorithm, each adds its own latency to launch and steps and
-    takes its share of the bandwidth, and the fastest is taken: of two that tie, the first.
+    topology's communication library has protocols for the algorithm, :meth:`clustersim.hardware.protocol.Protocol.ns`
+    says what each adds, and the fastest is taken: of two that tie, the first.
+
+    Raises
+    ------
+    BadInput
+        when a pinned protocol is none of the algorithm's here
     """
-    n = len(devices)
+    n, num = len(devices), len(traffic)
     capacity = topology.resources.capacity.astype(np.float64)
     hbm = topology.local.get("hbm")
     memory_row = hbm.rows[devices, 0] if hbm is not None else np.full(devices.shape, -1, dtype=np.int64)
     launch_ns = np.max(
         np.array([round(g.launch_latency * 1e9) for g in topology.gpus])[topology.gpu_of[devices]], axis=1
     )
+    node = topology.node_of[devices[0]]  # equal groups sit alike
     routes: dict[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
-    crossed: dict[_Key, NDArray[np.int64]] = {}  # by route: bytes on each hop by signature
-    steps_ns = np.zeros((n, len(traffic)), dtype=np.int64)
-    serial = np.zeros((n, len(traffic)))
+    crossed: tuple[dict[_Key, NDArray[np.int64]], ...] = ({}, {})  # inside, between: bytes on each hop by signature
+    steps = np.zeros((2, num), dtype=np.int64)
+    steps_ns = np.zeros((n, num), dtype=np.int64)
+    serial = np.zeros((2, n, num))
     for s, what in enumerate(traffic):
         for phase in what.phases:
-            key = _key(phase)
-            hops, route_ns = _route(topology, devices, phase, routes)
-            steps_ns[:, s] += phase.num_steps * route_ns
-            on_hops = np.repeat(phase.nbytes, hops.shape[1] // max(1, len(phase.nbytes)))
-            crossed.setdefault(key, np.zeros((hops.shape[1], len(traffic)), dtype=np.int64))[:, s] += on_hops
+            parts = _by_reach(phase, node)
+            rows, nbytes = [], []
+            for away, part in parts:
+                hops, route_ns = _route(topology, devices, part, routes)
+                steps[away, s] += part.num_steps
+                steps_ns[:, s] += part.num_steps * route_ns
+                rows.append(hops)
+                nbytes.append(np.repeat(part.nbytes, hops.shape[1] // max(1, len(part.nbytes))))
+                on = crossed[away].setdefault(_key(part), np.zeros((hops.shape[1], num), dtype=np.int64))
+                on[:, s] += nbytes[-1]
             if not what.pipelined:
-                group, row, load = _edges(hops, on_hops[:, None])
-                serial[:, s] += _max_by_group(group, load[:, 0] / capacity[row], n)
+                group, row, load = _edges(np.concatenate(rows, axis=1), np.concatenate(nbytes)[:, None])
+                serial[parts[-1][0], :, s] += _max_by_group(group, load[:, 0] / capacity[row], n)
     in_memory = np.stack([what.memory_nbytes for what in traffic], axis=1)
     group, row, load = _edges(
-        np.concatenate([*(routes[key][0] for key in crossed), memory_row], axis=1),
-        np.concatenate([*crossed.values(), in_memory]),
+        np.concatenate([*(routes[key][0] for reach in crossed for key in reach), memory_row], axis=1),
+        np.concatenate([*crossed[0].values(), *crossed[1].values(), in_memory]),
     )
-    ns = np.zeros((n, len(traffic)), dtype=np.int64)
-    latency = np.zeros((n, len(traffic)), dtype=np.int64)
-    peak = np.zeros((n, len(traffic)), dtype=np.int64)
+    busiest = np.stack([_max_by_group(group, load[:, s] / capacity[row], n) for s in range(num)], axis=1)
+    pipelined = np.stack([_busiest(reach, routes, capacity, (n, num)) for reach in crossed])
+    cost = GroupCost(
+        ns=np.zeros((n, num), dtype=np.int64),
+        latency_ns=np.zeros((n, num), dtype=np.int64),
+        protocol=np.zeros((n, num), dtype="U16"),
+        group=group,
+        row=row,
+        load=load,
+        peak_load=np.stack([_max_by_group(group, load[:, s], n) for s in range(num)], axis=1).astype(np.int64),
+        memory_row=memory_row,
+    )
     for s, what in enumerate(traffic):
-        busiest = _max_by_group(group, load[:, s] / capacity[row], n)
-        seconds = busiest if what.pipelined else np.maximum(serial[:, s], busiest)
-        ways = topology.protocols.get(what.algorithm, ()) if what.phases else ()
-        steps = _steps(topology, devices, what)
-        ns[:, s], latency[:, s] = _fastest(ways, launch_ns, steps_ns[:, s], steps, seconds)
-        peak[:, s] = _max_by_group(group, load[:, s], n)
-    return GroupCost(ns=ns, latency_ns=latency, group=group, row=row, load=load, peak_load=peak, memory_row=memory_row)
+        seconds = pipelined if what.pipelined else serial
+        demand = Demand(
+            launch_ns=launch_ns,
+            route_ns=steps_ns[:, s],
+            inside_steps=int(steps[0, s]),
+            between_steps=int(steps[1, s]),
+            inside=seconds[0, :, s],
+            between=seconds[1, :, s],
+            whole=busiest[:, s],
+            own_nbytes=what.own_nbytes,
+            pipelined=what.pipelined,
+        )
+        ways = _ways(topology, what, pinned[s] if pinned else None)
+        cost.ns[:, s], cost.latency_ns[:, s], cost.protocol[:, s] = _fastest(ways, demand)
+    return cost
 
 
-def _steps(topology: Topology, devices: NDArray[np.int64], what: Traffic) -> tuple[int, int]:
-    """Serial steps inside nodes and between them; a phase that leaves a node anywhere counts as between."""
-    node = topology.node_of[devices[0]]  # equal groups sit alike
-    inside = between = 0
-    for phase in what.phases:
-        if (node[phase.source] != node[phase.destination]).any():
-            between += phase.num_steps
-        else:
-            inside += phase.num_steps
-    return inside, between
+def _ways(topology: Topology, what: Traffic, pinned: str | None) -> tuple[Protocol, ...]:
+    """The protocols to choose from."""
+    ways = topology.protocols.get(what.algorithm, ()) if what.phases else ()
+    if pinned is None or not what.phases:
+        return ways or (TEXTBOOK,)
+    kept = tuple(way for way in ways if way.name == pinned)
+    if not kept:
+        names = [way.name for way in ways]
+        rule = f"is no protocol of {what.algorithm} here: {', '.join(names) or 'it has none on this topology'}"
+        raise BadInput([Fault(key="protocol", value=pinned, rule=rule, nearest=nearest_name(pinned, names))])
+    return kept
 
 
 def _fastest(
-    ways: Sequence[Protocol],
-    launch_ns: NDArray[np.int64],
-    route_ns: NDArray[np.int64],
-    steps: tuple[int, int],
-    seconds: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Duration of the fastest protocol and the latency in it, shape (n,) both; without protocols the plain sum."""
-    inside, between = steps
-    latency = np.stack(
-        [
-            route_ns
-            + np.maximum(launch_ns, round(way.launch_latency * 1e9))
-            + round(1e9 * (inside * way.inside_latency + between * way.between_latency))
-            for way in ways
-        ]
-        or [route_ns + launch_ns]
-    )
-    fraction = np.array([way.bandwidth_fraction for way in ways] or [1.0])
-    # less what floats round up, far inside the 2^-40 of head-room that shared resources keep
-    ns = latency + np.ceil(seconds / fraction[:, None] * 1e9 * (1 - 2**-46)).astype(np.int64)
-    best = np.argmin(ns, axis=0)[None]
-    return np.take_along_axis(ns, best, axis=0)[0], np.take_along_axis(latency, best, axis=0)[0]
+    ways: tuple[Protocol, ...], demand: Demand
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.str_]]:
+    """Duration, latency and name of the fastest protocol, shape (n,) each."""
+    ns, latency_ns = (np.stack(column) for column in zip(*(way.ns(demand) for way in ways), strict=True))
+    best = np.argmin(ns, axis=0)
+    at = best, np.arange(len(best))
+    return ns[at], latency_ns[at], np.array([way.name for way in ways], dtype="U16")[best]
+
+
+def _by_reach(phase: Phase, node: NDArray[np.int64]) -> list[tuple[int, Phase]]:
+    """A phase's flows inside nodes (0) and between them (1); steps count where the farther flows are."""
+    away = node[phase.source] != node[phase.destination]
+    if away.all() or not away.any():
+        return [(int(away.any()), phase)]
+    kept = []
+    for reach, mask in ((0, ~away), (1, away)):
+        part = Phase(
+            source=phase.source[mask],
+            destination=phase.destination[mask],
+            nbytes=phase.nbytes[mask],
+            num_steps=reach * phase.num_steps,
+            tree=None if phase.tree is None else phase.tree[mask],
+        )
+        kept.append((reach, part))
+    return kept
+
+
+def _busiest(
+    crossed: Mapping[_Key, NDArray[np.int64]],
+    routes: Mapping[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]],
+    capacity: NDArray[np.float64],
+    shape: tuple[int, int],
+) -> NDArray[np.float64]:
+    """Time of the busiest link by these flows, shape (n, S) [s]."""
+    if not crossed:
+        return np.zeros(shape)
+    rows = np.concatenate([routes[key][0] for key in crossed], axis=1)
+    group, row, load = _edges(rows, np.concatenate(list(crossed.values())))
+    return np.stack([_max_by_group(group, load[:, s] / capacity[row], shape[0]) for s in range(shape[1])], axis=1)
 
 
 def _route(

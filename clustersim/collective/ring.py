@@ -45,6 +45,9 @@ def ring(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
     **Rounding.** T/(cR) is rounded up to whole bytes, so equal members have equal loads and each sends less than cR
     bytes too much.
 
+    **Own block.** Of its own S/n a member also copies what it need not send or get, or in an all-reduce adds up the
+    last time: a step without a link.
+
     **Steps.** A chunk makes p(n-1) hops. One pass leaves out one edge; the slowest leaves out an edge inside a node
     and crosses between all N nodes, N-1 times if there is no other edge. NCCL's tuning model counts the same 2N
     hops of an all-reduce (NCCL 2.20, ``src/graph/tuning.cc``, ``nInterSteps``).
@@ -85,6 +88,7 @@ def ring(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
         pipelined=True,
         memory_nbytes=memory_traffic(kind, nbytes, shape, kept),
         num_sms=collective_sms(layout),
+        own_nbytes=0 if kind in ("broadcast", "reduce") else -(-nbytes // n),
     )
 
 

@@ -1,4 +1,4 @@
-"""Which algorithm runs: NCCL's choice by kind, size, ranks and nodes, or the user's."""
+"""Which algorithms a collective may run as: those that NCCL would consider, or the user's."""
 
 from __future__ import annotations
 
@@ -6,26 +6,41 @@ from dataclasses import dataclass
 
 from clustersim.collective.barrier import barrier
 from clustersim.collective.bound import KINDS
+from clustersim.collective.bruck import bruck
 from clustersim.collective.checks import require_call
+from clustersim.collective.collnet_chain import collnet_chain
 from clustersim.collective.direct import direct
+from clustersim.collective.halving_doubling import halving_doubling
 from clustersim.collective.hierarchical import hierarchical
 from clustersim.collective.layout import Layout
+from clustersim.collective.nvls import nvls
+from clustersim.collective.pat import pat
 from clustersim.collective.point_to_point import point_to_point
 from clustersim.collective.ring import ring
+from clustersim.collective.sharp import sharp
 from clustersim.collective.traffic import Algorithm, GroupShape
 from clustersim.collective.tree import tree
 from clustersim.faults import BadInput, Fault, nearest_name
 
-__all__ = ["ALGORITHMS", "Choice", "resolve", "select", "tree_limit"]
+__all__ = ["ALGORITHMS", "PROTOCOLS", "Option", "options", "pin"]
 
 ALGORITHMS: dict[str, Algorithm] = {
     "ring": ring,
     "tree": tree,
     "hierarchical": hierarchical,
     "direct": direct,
+    "nvls": nvls,
+    "sharp": sharp,
+    "collnet_chain": collnet_chain,
+    "halving_doubling": halving_doubling,
+    "bruck": bruck,
+    "pat": pat,
     "point_to_point": point_to_point,
     "barrier": barrier,
 }
+
+PROTOCOLS = ("LL", "LL128", "Simple")
+"""Those of NCCL and RCCL, see :class:`clustersim.hardware.communication.Communication`."""
 
 _ONLY = {
     "all_gather": "ring",
@@ -39,38 +54,32 @@ _ONLY = {
     "barrier": "barrier",
 }
 
-# One step over NVLink and over the network, protocol LL128: NCCL 2.20, src/graph/tuning.cc, hwLat [ns].
-_RING_STEP_NS = (1900, 4000)
-_TREE_STEP_NS = (1250, 8500)
-# The same model takes 0.92 of a graph's bandwidth for a tree.
-_TREE_BANDWIDTH_PERCENT = 92
-# assumed: one 200 Gb/s NIC a lane. The choice is made before the topology is known; pin the algorithm to overrule it.
-_NIC_BYTES_PER_S = 25 * 10**9
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
-    """An algorithm and why it was taken.
+class Option:
+    """An algorithm that a collective may run as.
 
     Parameters
     ----------
     algorithm : Algorithm
-    name : str
-        key of ``ALGORITHMS``
+    protocol : str, optional
+        the only one to take; the fastest when None
     reason : str
-        one line, for the result
+        why it is the only option, empty where there are others
     """
 
     algorithm: Algorithm
-    name: str
-    reason: str
+    protocol: str | None = None
+    reason: str = ""
 
 
-def select(kind: str, nbytes: int, shape: GroupShape) -> Choice:
-    """The algorithm that NCCL's model would take, of those modelled here.
+def options(kind: str, nbytes: int, shape: GroupShape) -> tuple[Option, ...]:
+    """The algorithms that NCCL would choose from, of those modelled here; the fastest of them runs.
 
-    Only all_reduce has a choice: on one node a ring, because NCCL's tree is a chain there and takes as many steps;
-    over several nodes a tree up to :func:`tree_limit`, then a ring.
+    Only all_reduce has a choice. A ring always; a tree over several nodes, because on one node NCCL's tree is a chain
+    and takes as many steps; NVLS where the switches of a node can reduce and more than two members share one; SHARP
+    between nodes where the fabric does it. NCCL 2.27 runs all_gather and reduce_scatter over NVLS only for buffers that
+    the user has registered, so they are rings here.
 
     Raises
     ------
@@ -79,58 +88,44 @@ def select(kind: str, nbytes: int, shape: GroupShape) -> Choice:
     """
     require_call("clustersim", kind, nbytes, KINDS)
     if kind in _ONLY:
-        name, reason = _ONLY[kind], f"{kind} always runs as {_ONLY[kind]}"
-    elif (limit := tree_limit(shape)) == 0:
-        name, reason = "ring", "a tree saves no steps in this group"
-    elif nbytes <= limit:
-        name, reason = "tree", f"up to {limit / 1e6:.3g} MB a tree's fewer steps outweigh its lower bandwidth"
-    else:
-        name, reason = "ring", f"above {limit / 1e6:.3g} MB a ring's bandwidth outweighs its steps"
-    return Choice(algorithm=ALGORITHMS[name], name=name, reason=reason)
+        return (Option(algorithm=ALGORITHMS[_ONLY[kind]], reason=f"{kind} always runs as {_ONLY[kind]}"),)
+    layout = Layout.of(shape)
+    names = ["ring"]
+    if layout.num_nodes > 1:
+        names.append("tree")
+    if shape.multicast and int(layout.count.max()) > 2:
+        names.append("nvls")
+    if shape.in_network and layout.num_nodes > 1:
+        names.append("sharp")
+    names = [name for name in names if name in ALGORITHMS]
+    reason = "a tree saves no steps on one node, and its switches do not reduce" if len(names) == 1 else ""
+    return tuple(Option(algorithm=ALGORITHMS[name], reason=reason) for name in names)
 
 
-def tree_limit(shape: GroupShape) -> int:
-    """Largest all_reduce for which a tree is faster than a ring in NCCL's latency-bandwidth model [B].
-
-    Both take latency + S/bandwidth. With the ring's bandwidth b = n/(2(n-1)) · lanes · NIC and the tree's 0.92 b,
-    they meet at S = (ring latency - tree latency) · b · 0.92/(1 - 0.92). Latencies are steps times NCCL's time a
-    step; steps are those of ``ring`` and ``tree``. NCCL 2.20 further scales the tree's bandwidth by a measured curve
-    of the size, which is left out. 0 on one node, where the two take equal steps.
-    """
-    n, layout = shape.num_members, Layout.of(shape)
-    num_nodes = layout.num_nodes
-    if num_nodes == 1:
-        return 0
-    between = 2 * (num_nodes if n > num_nodes else num_nodes - 1)
-    ring_ns = (2 * (n - 1) - between) * _RING_STEP_NS[0] + between * _RING_STEP_NS[1]
-    chain, depth = int(layout.count.max()) - 1, (num_nodes - 1).bit_length()
-    tree_ns = 2 * (chain * _TREE_STEP_NS[0] + depth * _TREE_STEP_NS[1])
-    saved = max(0, ring_ns - tree_ns) * layout.num_lanes * _NIC_BYTES_PER_S * n // (2 * (n - 1) * 10**9)
-    return saved * _TREE_BANDWIDTH_PERCENT // (100 - _TREE_BANDWIDTH_PERCENT)
-
-
-def resolve(algorithm: str | Algorithm | None, kind: str, nbytes: int, shape: GroupShape) -> tuple[Algorithm, str]:
-    """The algorithm to run and why: the user's where pinned, else the selected one.
+def pin(algorithm: str | Algorithm) -> Option:
+    """The user's choice.
 
     Parameters
     ----------
-    algorithm : str or Algorithm, optional
-        a key of ``ALGORITHMS`` or an algorithm of the user's own
-    kind, nbytes, shape
-        of the collective
+    algorithm : str or Algorithm
+        a key of ``ALGORITHMS``, with a protocol after a slash where that is pinned too, ``ring/LL128``; or an algorithm
+        of the user's own
 
     Raises
     ------
     BadInput
-        when it is neither a known name nor callable; names all and the nearest
+        when it is neither a known name nor callable, or the protocol is unknown; names all and the nearest
     """
-    if algorithm is None:
-        choice = select(kind, nbytes, shape)
-        return choice.algorithm, choice.reason
     if callable(algorithm):
-        return algorithm, "pinned by the user"
-    if algorithm in ALGORITHMS:
-        return ALGORITHMS[algorithm], "pinned by the user"
-    rule = f"is not an algorithm: {', '.join(ALGORITHMS)}"
-    nearest = nearest_name(str(algorithm), ALGORITHMS)
-    raise BadInput([Fault(key="algorithm", value=algorithm, rule=rule, nearest=nearest)])
+        return Option(algorithm=algorithm, reason="pinned by the user")
+    name, slash, protocol = str(algorithm).partition("/")
+    faults = []
+    if name not in ALGORITHMS or not isinstance(algorithm, str):
+        rule = f"is not an algorithm: {', '.join(ALGORITHMS)}, or a callable (kind, nbytes, shape) -> Traffic"
+        faults.append(Fault(key="algorithm", value=algorithm, rule=rule, nearest=nearest_name(name, ALGORITHMS)))
+    if slash and protocol not in PROTOCOLS:
+        rule = f"is not a protocol: {', '.join(PROTOCOLS)}"
+        faults.append(Fault(key="protocol", value=protocol, rule=rule, nearest=nearest_name(protocol, PROTOCOLS)))
+    if faults:
+        raise BadInput(faults)
+    return Option(algorithm=ALGORITHMS[name], protocol=protocol or None, reason="pinned by the user")

@@ -105,6 +105,8 @@ class Traffic:
         SMs it takes on each member while it runs
     num_flows : int
         parallel flows on its busiest link: its weight when links are shared
+    own_nbytes : int
+        what each member copies from its own send buffer to its own receive buffer, its own block, on no link [B]
     """
 
     algorithm: str
@@ -113,6 +115,7 @@ class Traffic:
     memory_nbytes: NDArray[np.int64]
     num_sms: int = 0
     num_flows: int = 1
+    own_nbytes: int = 0
 
 
 Algorithm = Callable[[str, int, GroupShape], Traffic]

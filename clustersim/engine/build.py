@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.collective.bound import KINDS
-from clustersim.collective.cost import group_cost
+from clustersim.collective.choose import choose
 from clustersim.collective.overlap import Overlap
 from clustersim.collective.seating import seatings
-from clustersim.collective.select import ALGORITHMS, resolve
+from clustersim.collective.select import options, pin
 from clustersim.collective.traffic import Algorithm, GroupShape
-from clustersim.collective.well_formed import require_well_formed
 from clustersim.engine.local import LocalCost, local_cost, path_loads, paths
 from clustersim.engine.system import GroupBlock, PathEdges, System
 from clustersim.faults import BadInput, Fault, nearest_name
@@ -121,10 +121,10 @@ def _algorithm_faults(algorithms: Mapping[str, str | Algorithm]) -> Iterator[Fau
         if kind not in KINDS:
             rule = f"is not a collective: {', '.join(KINDS)}"
             yield Fault(key="algorithms", value=kind, rule=rule, nearest=nearest_name(kind, KINDS))
-        if not callable(algorithm) and algorithm not in ALGORITHMS:
-            rule = f"is not an algorithm: {', '.join(ALGORITHMS)}, or a callable (kind, nbytes, shape) -> Traffic"
-            nearest = nearest_name(str(algorithm), ALGORITHMS)
-            yield Fault(key=f"algorithms.{kind}", value=algorithm, rule=rule, nearest=nearest)
+        try:
+            pin(algorithm)
+        except BadInput as error:
+            yield from (replace(fault, key=f"algorithms.{kind}") for fault in error.faults)
 
 
 def _stacked(job: Job, device: NDArray[np.int64]) -> Iterator[Fault]:
@@ -285,11 +285,11 @@ def _block(
     overlap: Overlap,
 ) -> GroupBlock:
     signatures = tuple(dict.fromkeys(script))
-    traffic = []
+    calls = []
     for kind, nbytes, algorithm in signatures:
-        chosen, _ = resolve(algorithm or system.algorithms.get(kind), kind, nbytes, shape)
-        alone = require_well_formed(chosen(kind, nbytes, shape), kind, shape.num_members)
-        traffic.append(overlap.of(alone))
+        pinned = algorithm or system.algorithms.get(kind)
+        calls.append((kind, nbytes, options(kind, nbytes, shape) if pinned is None else (pin(pinned),)))
+    chosen = choose(system.topology, system.device[members], shape, calls, overlap)
     index = {signature: k for k, signature in enumerate(signatures)}
     return GroupBlock(
         name=name,
@@ -300,6 +300,7 @@ def _block(
         slots=slots,
         script=np.array([index[s] for s in script], dtype=np.int32),
         signatures=signatures,
-        traffic=tuple(traffic),
-        cost=group_cost(system.topology, system.device[members], tuple(traffic)),
+        traffic=chosen.traffic,
+        cost=chosen.cost,
+        reasons=chosen.reasons,
     )

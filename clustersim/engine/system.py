@@ -74,6 +74,8 @@ class GroupBlock:
     traffic : tuple[Traffic, ...]
     cost : GroupCost
         durations and demands by signature
+    reasons : tuple[str, ...]
+        why each signature runs as it does
     """
 
     name: str
@@ -86,6 +88,7 @@ class GroupBlock:
     signatures: tuple[Signature, ...]
     traffic: tuple[Traffic, ...]
     cost: GroupCost
+    reasons: tuple[str, ...]
 
 
 @dataclass(kw_only=True, slots=True, eq=False)

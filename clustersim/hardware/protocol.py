@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
+import numpy as np
+from numpy.typing import NDArray
+
 from clustersim.units import Unit
 
-__all__ = ["NCCL", "Protocol"]
+__all__ = ["TEXTBOOK", "Demand", "Protocol"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Demand:
+    """What one collective asks of n equal groups, before a protocol: steps, and time on the links at full speed.
+
+    Parameters
+    ----------
+    launch_ns, route_ns : NDArray[int64], shape (n,)
+        the GPU's own launch; the latency of all steps' routes [ns]
+    inside_steps, between_steps : int
+        serial steps inside nodes and over the network
+    inside, between, whole : NDArray[float64], shape (n,)
+        time of the busiest resource by the flows inside nodes, by those between them, and by all together [s]
+    own_nbytes : int
+        what a member copies from its own send buffer to its own receive buffer [B]
+    pipelined : bool
+        whether chunks of all phases overlap; else ``inside`` and ``between`` are sums over phases one after another
+    """
+
+    launch_ns: NDArray[np.int64]
+    route_ns: NDArray[np.int64]
+    inside_steps: int
+    between_steps: int
+    inside: NDArray[np.float64]
+    between: NDArray[np.float64]
+    whole: NDArray[np.float64]
+    own_nbytes: int
+    pipelined: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,8 +54,12 @@ class Protocol:
         from the call to the first step; it takes the place of a GPU's own launch latency where that is shorter [s]
     inside_latency, between_latency : float
         of a step over links inside a node, and over the network, beside the latency of its route [s]
-    bandwidth_fraction : float
-        of the links' bandwidth that carries data, in (0, 1]
+    inside_fraction, between_fraction : float
+        of the links' bandwidth that carries data, inside a node and over the network, in (0, 1]
+    copy_bandwidth : float
+        at which a member copies its own block, which no link carries [B/s]
+    chunked : bool
+        whether the steps' latency is paid by every chunk of a pipeline, see :meth:`ns`
 
     Raises
     ------
@@ -33,53 +68,56 @@ class Protocol:
     """
 
     name: str
-    launch_latency: Annotated[float, Unit("s")]
-    inside_latency: Annotated[float, Unit("s")]
-    between_latency: Annotated[float, Unit("s")]
-    bandwidth_fraction: float
+    launch_latency: Annotated[float, Unit("s")] = 0.0
+    inside_latency: Annotated[float, Unit("s")] = 0.0
+    between_latency: Annotated[float, Unit("s")] = 0.0
+    inside_fraction: float = 1.0
+    between_fraction: float = 1.0
+    copy_bandwidth: Annotated[float, Unit("B/s")] = float("inf")
+    chunked: bool = False
 
     def __post_init__(self) -> None:
         for name in ("launch_latency", "inside_latency", "between_latency"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name}: {getattr(self, name)} must be zero or positive, and finite [s]")
-        if not 0 < self.bandwidth_fraction <= 1:
-            raise ValueError(f"bandwidth_fraction: {self.bandwidth_fraction} must be a fraction in (0, 1]")
+        for name in ("inside_fraction", "between_fraction"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name}: {getattr(self, name)} must be a fraction in (0, 1]")
+        if not self.copy_bandwidth > 0:
+            raise ValueError(f"copy_bandwidth: {self.copy_bandwidth} must be positive [B/s]")
+
+    def ns(self, demand: Demand) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Duration of a collective, and the part of it that no bandwidth would shorten.
+
+        With F = (steps inside) · inside_latency + (steps between) · between_latency, the fill, and
+        W = (busiest time on the links) / fraction + own_nbytes / copy_bandwidth::
+
+            T = launch + routes + F + W              not chunked
+            T = launch + routes + F + W + 2 √(F·W)   chunked and pipelined
+
+        The second is a pipeline of D steps with overhead o a step and chunk, cut into the best number of chunks:
+        (m + D - 1) · (o + W/m) is least at m = √((D-1)·W/o), where it is (√((D-1)·o) + √W)² + o; F stands for D·o.
+        Pipelines of that kind: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005); NCCL cuts its buffers likewise.
+
+        Parameters
+        ----------
+        demand : Demand
+
+        Returns
+        -------
+        ns, latency_ns : NDArray[int64], shape (n,)
+        """
+        fill = demand.inside_steps * self.inside_latency + demand.between_steps * self.between_latency
+        inside, between = demand.inside / self.inside_fraction, demand.between / self.between_fraction
+        seconds = np.maximum(np.maximum(inside, between) if demand.pipelined else inside + between, demand.whole)
+        seconds = seconds + demand.own_nbytes / self.copy_bandwidth
+        if self.chunked and demand.pipelined:
+            seconds = seconds + 2 * np.sqrt(fill * seconds)
+        launch_ns = np.maximum(demand.launch_ns, round(self.launch_latency * 1e9))
+        latency_ns = demand.route_ns + launch_ns + round(fill * 1e9)
+        # less what floats round up, far inside the 2^-40 of head-room that shared resources keep
+        return latency_ns + np.ceil(seconds * 1e9 * (1 - 2**-46)).astype(np.int64), latency_ns
 
 
-def _protocol(name: str, launch: float, inside: float, between: float, fraction: float) -> Protocol:
-    """From NCCL's numbers [us]; the route's own 0.6 us and 2.7 us are in the links of a topology already."""
-    return Protocol(
-        name=name,
-        launch_latency=launch * 1e-6,
-        inside_latency=(inside - 0.6) * 1e-6,
-        between_latency=(between - 2.7) * 1e-6,
-        bandwidth_fraction=fraction,
-    )
-
-
-_RING = (
-    _protocol("LL", 6.6, 0.6, 2.7, 1 / 4),
-    _protocol("LL128", 14.0, 1.9, 4.0, 0.92),
-    _protocol("Simple", 8.4, 3.4, 14.0, 1.0),
-)
-_TREE = (
-    _protocol("LL", 6.8, 0.6, 5.0, 0.92 / 3.8),
-    _protocol("LL128", 14.0, 1.25, 8.5, 0.92 * 120 / 128),
-    _protocol("Simple", 0.0, 28.0, 28.0, 0.92),
-)
-_MESSAGES = (_RING[0], _RING[2])  # sends and receives have no LL128
-
-NCCL: Mapping[str, tuple[Protocol, ...]] = {
-    "ring": _RING,
-    "hierarchical": _RING,
-    "tree": _TREE,
-    "barrier": _TREE,
-    "direct": _MESSAGES,
-    "point_to_point": _MESSAGES,
-}
-"""Protocols by algorithm: ``baseLat``, ``hwLat`` (NVLink, network) and fractions of NCCL 2.22, ``src/graph/tuning.cc``.
-
-Left out: its caps on bandwidth by GPU generation, other numbers for PCIe (a step of Simple takes 5.7 us there, and
-LL128 is off), the third that LL reaches in all-gather on one node. Assumed: that messages between pairs cost what a
-step of a ring does, and that RCCL, a fork, costs the same.
-"""
+TEXTBOOK = Protocol(name="")
+"""Latency and bandwidth of the links alone."""

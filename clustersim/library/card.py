@@ -24,6 +24,8 @@ KINDS = {
     "nic": "topologies/parts/nic",
     "switch": "topologies/parts/switch",
     "drive": "topologies/parts/drive",
+    "communication": "topologies/parts/communication",
+    "transport": "topologies/parts/transport",
     "model": "workloads/models",
     "job": "workloads/jobs",
 }

@@ -1,4 +1,4 @@
-"""A part by name: a GPU, CPU, superchip, link, network card, switch or drive."""
+"""A part by name: a GPU, CPU, superchip, link, network card, switch or drive, and what NCCL costs on them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from clustersim.faults import BadInput, Fault
+from clustersim.hardware.communication import Communication, Transport
 from clustersim.hardware.cpu import CPU
 from clustersim.hardware.gpu import GPU
 from clustersim.hardware.link import Link
@@ -20,15 +21,17 @@ from clustersim.library.card import read_card
 
 __all__ = ["Part", "load_part", "load_parts"]
 
-Part = GPU | CPU | Link | NIC | Switch | Drive | Superchip
+Part = GPU | CPU | Link | NIC | Switch | Drive | Communication | Transport | Superchip
 
-_CLASSES: dict[str, type[GPU | CPU | Link | NIC | Switch | Drive]] = {
+_CLASSES: dict[str, type[GPU | CPU | Link | NIC | Switch | Drive | Communication | Transport]] = {
     "gpu": GPU,
     "cpu": CPU,
     "link": Link,
     "nic": NIC,
     "switch": Switch,
     "drive": Drive,
+    "communication": Communication,
+    "transport": Transport,
 }
 
 
@@ -57,6 +60,10 @@ def load_part(kind: Literal["switch"], name: str, *, beside: Path | None = None)
 @overload
 def load_part(kind: Literal["drive"], name: str, *, beside: Path | None = None) -> Drive: ...
 @overload
+def load_part(kind: Literal["communication"], name: str, *, beside: Path | None = None) -> Communication: ...
+@overload
+def load_part(kind: Literal["transport"], name: str, *, beside: Path | None = None) -> Transport: ...
+@overload
 def load_part(kind: Literal["superchip"], name: str, *, beside: Path | None = None) -> Superchip: ...
 @overload
 def load_part(kind: str, name: str, *, beside: Path | None = None) -> Part: ...
@@ -67,7 +74,7 @@ def load_part(kind: str, name: str, *, beside: Path | None = None) -> Part:
 
     Parameters
     ----------
-    kind : {"gpu", "cpu", "link", "nic", "switch", "drive", "superchip"}
+    kind : {"gpu", "cpu", "link", "nic", "switch", "drive", "communication", "transport", "superchip"}
     name : str
         card name or file, as in :func:`clustersim.library.find_card`
     beside : Path, optional

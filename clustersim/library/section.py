@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from clustersim.faults import BadInput, Fault, nearest_name
+from clustersim.hardware.communication import Communication, Transport
 from clustersim.hardware.cpu import CPU
 from clustersim.hardware.gpu import GPU
 from clustersim.hardware.link import Link
@@ -22,7 +23,17 @@ from clustersim.library.card import Card
 
 __all__ = ["Section", "find_builder", "parameters", "read_section"]
 
-_KINDS = {GPU: "gpu", CPU: "cpu", Link: "link", NIC: "nic", Switch: "switch", Drive: "drive", Superchip: "superchip"}
+_KINDS = {
+    GPU: "gpu",
+    CPU: "cpu",
+    Link: "link",
+    NIC: "nic",
+    Switch: "switch",
+    Drive: "drive",
+    Superchip: "superchip",
+    Communication: "communication",
+    Transport: "transport",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from clustersim.faults import BadInput, Fault, nearest_name
-from clustersim.hardware.protocol import NCCL
+from clustersim.hardware.communication import protocols
 from clustersim.library.build import build
 from clustersim.library.card import Card, read_card
 from clustersim.library.part import load_parts
@@ -27,8 +27,11 @@ __all__ = ["load_topology"]
 _ALIASES = {"fabric": "fabric.build", "nics_per_node": "fabric.nics_per_node"}
 """Keys that people use -> where they stand in the card."""
 
-_SUPPLIED = {"node": {"host"}, "host": set[str](), "fabric": {"ports", "num_nodes", "num_gpus"}}
+_SUPPLIED = {"node": {"host"}, "host": set[str](), "fabric": {"ports", "num_nodes", "num_gpus"}, "communication": set()}
 """Table -> parameters of its builders that do not come from it."""
+
+_DEFAULTS: Mapping[str, Mapping[str, str]] = {"communication": {"node": "nccl", "network": "rdma"}}
+"""What a card that does not say takes: NCCL's own estimates, of all nodes and networks."""
 
 
 def load_topology(name_or_path: str | Path, *, nodes: int | None = None, **overrides: Any) -> Topology:
@@ -69,7 +72,7 @@ def load_topology(name_or_path: str | Path, *, nodes: int | None = None, **overr
 
 def _override(card: TopologyCard, overrides: Mapping[str, Any]) -> TopologyCard:
     """The card with other values; parameters that only the card's own fabric knows leave with it."""
-    tables: dict[str, Any] = {key: dict(getattr(card, key)) for key in ("node", "host", "fabric")}
+    tables: dict[str, Any] = {key: dict(getattr(card, key)) for key in ("node", "host", "fabric", "communication")}
     notes = card.notes
     faults = []
     for key, value in overrides.items():
@@ -112,10 +115,12 @@ def _assemble(card: Card, described: TopologyCard) -> Topology:
     if described.fabric:
         with _collect(faults):
             takers["fabric"] = (find_builder("fabric.build", described.fabric.get("build"), FABRICS), Ports.spread)
+    takers["communication"] = (protocols,)
     sections: dict[str, Section] = {}
     for key, targets in takers.items():
         with _collect(faults):
             table = {name: value for name, value in getattr(described, key).items() if name != "build"}
+            table = {**_DEFAULTS.get(key, {}), **table}
             sections[key] = read_section(card, key, table, targets, _SUPPLIED[key])
     parts: dict[str, Any] = {}
     with _collect(faults):
@@ -139,7 +144,7 @@ def _assemble(card: Card, described: TopologyCard) -> Topology:
         notes=described.notes,
         sources={**described.sources, **sources},
     )
-    return replace(wired, protocols=NCCL)
+    return replace(wired, protocols=protocols(**given["communication"]))
 
 
 @contextmanager

@@ -29,6 +29,8 @@ class TopologyCard:
     fabric : Mapping[str, Any]
         what joins the nodes; ``nic``, ``nics_per_node`` and ``nic_of`` (the port of each GPU, in order by default)
         stand here too. Empty for a machine without a network
+    communication : Mapping[str, Any]
+        what the communication library costs: ``node`` and ``network``, each by the name of a card
     nodes : int
         nodes unless the caller says otherwise
     notes : tuple[str, ...]
@@ -41,6 +43,7 @@ class TopologyCard:
     node: Mapping[str, Any]
     host: Mapping[str, Any] = field(default_factory=dict)
     fabric: Mapping[str, Any] = field(default_factory=dict)
+    communication: Mapping[str, Any] = field(default_factory=dict)
     nodes: int = 1
     notes: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)

@@ -67,8 +67,10 @@ def test_loads_add_up_over_phases(star: ModuleType) -> None:
 
 def test_the_fastest_protocol_is_taken_group_by_group(star: ModuleType) -> None:
     """Two nodes of two: 2 steps inside and 4 between; quick starts at a quarter of the bandwidth, wide takes it all."""
-    quick = Protocol(name="quick", launch_latency=2e-6, inside_latency=0, between_latency=1e-6, bandwidth_fraction=0.25)
-    wide = Protocol(name="wide", launch_latency=5e-6, inside_latency=1e-6, between_latency=3e-6, bandwidth_fraction=1)
+    quick = Protocol(
+        name="quick", launch_latency=2e-6, between_latency=1e-6, inside_fraction=0.25, between_fraction=0.25
+    )
+    wide = Protocol(name="wide", launch_latency=5e-6, inside_latency=1e-6, between_latency=3e-6)
     plain = star.cluster(4, 2).with_capacity({f"nic{nic}.tx": 0.1 for nic in range(4)})
     cluster = replace(plain, protocols={"ring": (quick, wide)})
     traffic = tuple(ring("all_reduce", nbytes, GroupShape(node=np.array([0, 0, 2, 2]))) for nbytes in (100, 10**6))
@@ -80,10 +82,11 @@ def test_the_fastest_protocol_is_taken_group_by_group(star: ModuleType) -> None:
         assert (after.ns[:, 1] == after.latency_ns[:, 1] + links[:, 1]).all()
         assert np.abs(after.ns[:, 0] - after.latency_ns[:, 0] - 4 * links[:, 0]).max() <= 4
         assert (after.load == before.load).all()
+        assert after.protocol.tolist() == [["quick", "wide"]] * len(devices)
 
 
 def test_protocols_are_for_the_algorithms_they_name(star: ModuleType) -> None:
-    late = Protocol(name="late", launch_latency=1e-3, inside_latency=0, between_latency=0, bandwidth_fraction=1)
+    late = Protocol(name="late", launch_latency=1e-3)
     traffic = (ring("all_reduce", 10_000, GroupShape(node=np.array([0, 0]))),)
     plain = star.cluster(1, 2)
     costs = [

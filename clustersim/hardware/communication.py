@@ -1,0 +1,177 @@
+"""What a communication library (NCCL, RCCL) costs on one kind of node, and over one kind of network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Annotated
+
+from clustersim.hardware.protocol import Protocol
+from clustersim.units import Unit
+
+__all__ = ["Communication", "Transport", "protocols"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Communication:
+    """Inside a node: twelve numbers that small and large collectives on one machine determine.
+
+    Parameters
+    ----------
+    name : str
+        card name, ``nccl-h100``
+    launch_latency : float
+        from the call to the first step of LL and LL128 [s]
+    ll_latency, ll128_latency : float
+        of a step of these protocols, beside the latency of its route [s]
+    ll128_fraction : float
+        of the links' bandwidth that LL128 fills; LL half as much, since half of what it sends is flags
+    simple_launch_latency, simple_latency, simple_fraction : float
+        of protocol Simple: from the call to the first step [s], of a step and chunk [s], of the bandwidth
+    nvls_fraction : float
+        of the links' bandwidth that reductions in the node's switches reach
+    message_launch_latency, message_latency, message_fraction : float
+        of sends and receives between pairs, all_to_all among them; ``message_latency`` is also that of a step of NVLS,
+        which like a message goes to all peers at once
+    copy_bandwidth : float
+        at which a member copies its own block [B/s]
+    sources : Mapping[str, str]
+        where each number comes from, or ``assumed``
+
+    Raises
+    ------
+    ValueError
+        naming field, value and rule
+    """
+
+    name: str
+    launch_latency: Annotated[float, Unit("s")]
+    ll_latency: Annotated[float, Unit("s")]
+    ll128_latency: Annotated[float, Unit("s")]
+    ll128_fraction: float
+    simple_launch_latency: Annotated[float, Unit("s")]
+    simple_latency: Annotated[float, Unit("s")]
+    simple_fraction: float
+    nvls_fraction: float
+    message_launch_latency: Annotated[float, Unit("s")]
+    message_latency: Annotated[float, Unit("s")]
+    message_fraction: float
+    copy_bandwidth: Annotated[float, Unit("B/s")]
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _require_ranges(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Transport:
+    """Between nodes: what a step over one kind of network costs beside the route.
+
+    Parameters
+    ----------
+    name : str
+        card name, ``infiniband``
+    ll_latency : float
+        of a step of LL and LL128 [s]
+    ll128_fraction : float
+        of the network's bandwidth that LL128 fills; LL half as much
+    simple_latency, simple_fraction : float
+        of a step and chunk of protocol Simple [s], of the bandwidth
+    message_latency, message_fraction : float
+        of sends and receives between pairs
+    sources : Mapping[str, str]
+        where each number comes from, or ``assumed``
+
+    Raises
+    ------
+    ValueError
+        naming field, value and rule
+    """
+
+    name: str
+    ll_latency: Annotated[float, Unit("s")]
+    ll128_fraction: float
+    simple_latency: Annotated[float, Unit("s")]
+    simple_fraction: float
+    message_latency: Annotated[float, Unit("s")]
+    message_fraction: float
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _require_ranges(self)
+
+
+def _require_ranges(card: Communication | Transport) -> None:
+    for name in (item.name for item in fields(card)):
+        value = getattr(card, name)
+        if name.endswith("_latency") and not 0 <= value < float("inf"):
+            raise ValueError(f"{name}: {value} must be zero or positive, and finite [s]")
+        if name.endswith("_fraction") and not 0 < value <= 1:
+            raise ValueError(f"{name}: {value} must be a fraction in (0, 1]")
+        if name.endswith("_bandwidth") and not 0 < value < float("inf"):
+            raise ValueError(f"{name}: {value} must be positive and finite [B/s]")
+
+
+STEPWISE = ("ring", "tree", "hierarchical", "halving_doubling", "pat", "bruck", "sharp", "collnet_chain", "barrier")
+"""Algorithms that pass chunks from neighbour to neighbour, with all three protocols."""
+
+PAIRWISE = ("direct", "point_to_point", "uneven")
+"""Algorithms of messages between pairs: LL and Simple."""
+
+
+def protocols(node: Communication, network: Transport) -> dict[str, tuple[Protocol, ...]]:
+    """Protocols by algorithm, of a library on such nodes and over such a network.
+
+    Every stepwise algorithm has the same three, as in NCCL, whose tuning model tells them apart only by what is the
+    number of their steps here; NVLS runs with Simple alone.
+    """
+    ll = Protocol(
+        name="LL",
+        launch_latency=node.launch_latency,
+        between_latency=network.ll_latency,
+        inside_latency=node.ll_latency,
+        inside_fraction=node.ll128_fraction / 2,
+        between_fraction=network.ll128_fraction / 2,
+    )
+    ll128 = Protocol(
+        name="LL128",
+        launch_latency=node.launch_latency,
+        between_latency=network.ll_latency,
+        inside_latency=node.ll128_latency,
+        inside_fraction=node.ll128_fraction,
+        between_fraction=network.ll128_fraction,
+    )
+    simple = Protocol(
+        name="Simple",
+        launch_latency=node.simple_launch_latency,
+        inside_latency=node.simple_latency,
+        between_latency=network.simple_latency,
+        inside_fraction=node.simple_fraction,
+        between_fraction=network.simple_fraction,
+        copy_bandwidth=node.copy_bandwidth,
+        chunked=True,
+    )
+    nvls = Protocol(
+        name="Simple",
+        launch_latency=node.simple_launch_latency,
+        inside_latency=node.message_latency,
+        between_latency=network.simple_latency,
+        inside_fraction=node.nvls_fraction,
+        between_fraction=network.simple_fraction,
+        chunked=True,
+    )
+    messages = Protocol(
+        name="Simple",
+        launch_latency=node.message_launch_latency,
+        inside_latency=node.message_latency,
+        between_latency=network.message_latency,
+        inside_fraction=node.message_fraction,
+        between_fraction=network.message_fraction,
+        copy_bandwidth=node.copy_bandwidth,
+        chunked=True,
+    )
+    return {
+        **dict.fromkeys(STEPWISE, (ll, ll128, simple)),
+        **dict.fromkeys(PAIRWISE, (ll, messages)),
+        "nvls": (nvls,),
+    }
