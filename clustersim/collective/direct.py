@@ -65,4 +65,5 @@ def direct(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
         memory_nbytes=memory_traffic(kind, nbytes, shape, phases),
         num_sms=point_to_point_sms(Layout.of(shape).num_nodes, n - 1),
         num_flows=flows_on_busiest_link(phases),
+        own_nbytes=-(-nbytes // n),
     )
