@@ -36,7 +36,7 @@ def dragonfly_plus(
     """Minimal routes: up to a spine, across where the destination is in another group, down to its leaf.
 
     Traffic spreads evenly: ``group0/leaf3/up`` are all links of a leaf to its spines, ``group0/peer4/global`` all links
-    to the fifth group after number 0. Left out, half of a switch's ports lead each way (Shpiner et al., section 3).
+    to the fifth group after number 0. Left out, half of a switch's ports lead each way.
 
     Parameters
     ----------
