@@ -245,7 +245,8 @@ def test_growth_tells_whether_the_plateau_was_reached(tmp_path: Path) -> None:
     (log,), notes = nccl_tests.read(write(tmp_path, *table("all_reduce", 4), *END))
     before, last = (r.busbw for r in log.rows[-2:])
     assert log.growth == pytest.approx(1 - before / last)
-    assert log.growth is not None and log.growth < 0.05
+    assert log.growth is not None
+    assert log.growth < 0.05
     assert not any("plateau" in note for note in notes)
     path = write(tmp_path, RECENT, *(row("all_reduce", 4, n) for n in (1024, 2048, 4096)), *END)
     _, notes = nccl_tests.read(path, num_ranks=4, collective="all_reduce")

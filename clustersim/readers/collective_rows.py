@@ -1,0 +1,263 @@
+"""A CSV of measured collectives -> rows to compare with or to calibrate from."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from clustersim.collective.bound import KINDS
+from clustersim.faults import BadInput, Fault, nearest_name
+
+__all__ = ["COLUMNS", "CollectiveRow", "Unused", "detect", "read"]
+
+_REQUIRED = ("hardware", "gpus", "collective", "size_bytes", "time_us")
+_TEXTS = ("id", "group", "source", "hardware", "intra_link", "inter_link", "algo", "nccl_version", "confidence")
+_COUNTS = ("nodes", "gpus", "gpus_per_node", "size_bytes")
+_NUMBERS = ("time_us", "algbw_GBps", "busbw_GBps")
+_UNREAD = ("url_or_repo_path", "year", "published_columns", "size_definition", "how_obtained", "notes")
+
+COLUMNS = (*_TEXTS, "collective", *_COUNTS, *_NUMBERS, *_UNREAD)
+"""Every column that has a meaning here; those that only say where a number is from are not read."""
+
+_LARGEST = 2**63 - 1
+_MODELLED = {kind.replace("_", ""): kind for kind in KINDS}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CollectiveRow:
+    """One measurement.
+
+    Parameters
+    ----------
+    line : int
+        of the file
+    id, group, source : str
+        name of the row, of the sweep that it belongs to, of where it was published
+    hardware, intra_link, inter_link : str
+        as published: GPU, links inside a node, links between nodes
+    algo, nccl_version : str
+        as published
+    confidence : str
+        ``high``, ``medium``, ``low``, or empty
+    collective : str
+        kind, as in :data:`clustersim.collective.bound.KINDS`
+    num_ranks : int
+    num_nodes, ranks_per_node : int, optional
+        where they are given
+    nbytes : int
+        payload as nccl-tests counts it [B]
+    time_us : float
+        [us]
+    algbw, busbw : float, optional
+        as published [GB/s]
+    """
+
+    line: int
+    id: str
+    group: str
+    source: str
+    hardware: str
+    intra_link: str
+    inter_link: str
+    algo: str
+    nccl_version: str
+    confidence: str
+    collective: str
+    num_ranks: int
+    num_nodes: int | None
+    ranks_per_node: int | None
+    nbytes: int
+    time_us: float
+    algbw: float | None
+    busbw: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unused:
+    """A row that is legal and cannot be compared with a prediction.
+
+    Parameters
+    ----------
+    line : int
+        of the file
+    id : str
+    reason : str
+    """
+
+    line: int
+    id: str
+    reason: str
+
+
+def detect(path: str | Path) -> bool:
+    """Whether the file begins with a header that has every required column."""
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            header = next(csv.reader(file), [])
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return False
+    return {*_REQUIRED} <= {name.strip() for name in header}
+
+
+def read(path: str | Path) -> tuple[tuple[CollectiveRow, ...], tuple[Unused, ...], list[str]]:
+    """Read measurements.
+
+    Parameters
+    ----------
+    path : str or Path
+        a CSV with a header; an empty field is a value that is not known
+
+    Returns
+    -------
+    rows : tuple[CollectiveRow, ...]
+    unused : tuple[Unused, ...]
+        rows kept aside, with the reason: no size, no time, no number of ranks, one rank, or a collective that is not
+        modelled
+    notes : list[str]
+        columns that are not known here
+
+    Raises
+    ------
+    BadInput
+        with every missing column and every bad value: line, column, value, rule
+    """
+    path = Path(path)
+    header, records = _table(path)
+    faults = [
+        Fault(file=str(path), key=f"line 1, column {name}", value=None, rule="must be there")
+        for name in _REQUIRED
+        if name not in header
+    ]
+    faults += [
+        Fault(file=str(path), key="line 1", value=name, rule="must be the name of one column only")
+        for name in dict.fromkeys(header)
+        if name and header.count(name) > 1
+    ]
+    rows: list[CollectiveRow] = []
+    unused: list[Unused] = []
+    lines: dict[str, int] = {}
+    for line, fields in records:
+        if len(fields) != len(header):
+            rule = f"fields: there must be one for each of the {len(header)} columns"
+            faults.append(Fault(file=str(path), key=f"line {line}", value=len(fields), rule=rule))
+            continue
+        given = {name: field.strip() for name, field in zip(header, fields, strict=True)}
+        numbers, wrong = _numbers(path, line, given)
+        faults += wrong
+        name = given.get("id", "")
+        if name and lines.setdefault(name, line) != line:
+            rule = f"must be the id of one row only; it is that of line {lines[name]} too"
+            faults.append(Fault(file=str(path), key=f"line {line}, column id", value=name, rule=rule))
+        reason = _reason(given, numbers)
+        if wrong or faults:
+            continue
+        if reason:
+            unused.append(Unused(line=line, id=name, reason=reason))
+        else:
+            rows.append(_row(line, given, numbers))
+    if not records and not faults:
+        faults.append(Fault(file=str(path), key="file", value=path.name, rule="must have rows below its header"))
+    if faults:
+        raise BadInput(faults)
+    unknown = [name for name in header if name not in COLUMNS]
+    notes = [f"columns that are not known here were left out: {', '.join(unknown)}"] if unknown else []
+    return tuple(rows), tuple(unused), notes
+
+
+def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Header, and each record with the line that it begins on; empty lines are left out."""
+    records: list[tuple[int, list[str]]] = []
+    line = 0
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            for fields in reader:
+                if any(field.strip() for field in fields):
+                    records.append((line + 1, fields))
+                line = reader.line_num
+    except csv.Error as error:
+        rule = f"must be CSV: {error}"
+        raise BadInput([Fault(file=str(path), key=f"line {line + 1}", value=None, rule=rule)]) from error
+    except (OSError, UnicodeDecodeError) as error:
+        rule = f"must be a readable CSV file: {error}"
+        raise BadInput([Fault(file=str(path), key="file", value=str(path), rule=rule)]) from error
+    if not records:
+        raise BadInput([Fault(file=str(path), key="file", value=path.name, rule="must have a header and rows")])
+    (_, header), *rest = records
+    return [name.strip() for name in header], rest
+
+
+def _numbers(path: Path, line: int, given: Mapping[str, str]) -> tuple[dict[str, float], list[Fault]]:
+    """Numbers by column, those that are given, and what is wrong with the others."""
+    numbers: dict[str, float] = {}
+    faults = []
+    for name in (*_COUNTS, *_NUMBERS):
+        text = given.get(name, "")
+        if not text:
+            continue
+        value = _number(text)
+        whole = name in _COUNTS
+        least = 1 if name in ("nodes", "gpus", "gpus_per_node") else 0
+        good = value is not None and least <= value <= _LARGEST and (not whole or value == int(value))
+        if name == "time_us" and value == 0:
+            good = False
+        if good and value is not None:
+            numbers[name] = value
+            continue
+        rule = f"must be a whole number from {least}" if whole else "must be a finite number, zero or above"
+        rule = "must be a finite number above 0" if name == "time_us" else rule
+        faults.append(Fault(file=str(path), key=f"line {line}, column {name}", value=text, rule=rule))
+    kind = given.get("collective", "")
+    if "collective" in given and not kind:
+        rule, near = "must be given", "all_reduce"
+        faults.append(Fault(file=str(path), key=f"line {line}, column collective", value=kind, rule=rule, nearest=near))
+    return numbers, faults
+
+
+def _number(text: str) -> float | None:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if abs(value) < float("inf") else None
+
+
+def _reason(given: Mapping[str, str], numbers: Mapping[str, float]) -> str:
+    """Why a row cannot be compared; empty when it can."""
+    kind = given.get("collective", "")
+    if _kind(kind) is None:
+        near = nearest_name(kind, KINDS)
+        return f"{kind} is not a collective that is modelled" + (f"; nearest: {near}" if near else "")
+    if "size_bytes" not in numbers or not numbers["size_bytes"]:
+        return "no size"
+    if "time_us" not in numbers:
+        return "no time"
+    if "gpus" not in numbers:
+        return "no number of ranks"
+    return "one rank: no link is used" if numbers["gpus"] == 1 else ""
+
+
+def _kind(text: str) -> str | None:
+    return _MODELLED.get(text.lower().replace("_", "").replace("-", ""))
+
+
+def _row(line: int, given: Mapping[str, str], numbers: Mapping[str, float]) -> CollectiveRow:
+    count = {name: int(numbers[name]) for name in _COUNTS if name in numbers}
+    return CollectiveRow(
+        line=line,
+        **{name: given.get(name, "") for name in _TEXTS},
+        collective=_kind(given["collective"]) or "",
+        num_ranks=count["gpus"],
+        num_nodes=count.get("nodes"),
+        ranks_per_node=count.get("gpus_per_node"),
+        nbytes=count["size_bytes"],
+        time_us=numbers["time_us"],
+        algbw=numbers.get("algbw_GBps"),
+        busbw=numbers.get("busbw_GBps"),
+    )
