@@ -21,11 +21,11 @@ class Demand:
     ----------
     launch_ns, route_ns : NDArray[int64], shape (n,)
         the GPU's own launch; the latency of all steps' routes [ns]
-    inside_steps, between_steps : int
+    inside_steps, between_steps : int or NDArray[int64], shape (n,)
         serial steps inside nodes and over the network
     inside, between, whole : NDArray[float64], shape (n,)
         time of the busiest resource by the flows inside nodes, by those between them, and by all together [s]
-    own_nbytes : int
+    own_nbytes : int or NDArray[int64], shape (n,)
         what a member copies from its own send buffer to its own receive buffer [B]
     pipelined : bool
         whether chunks of all phases overlap; else ``inside`` and ``between`` are sums over phases one after another
@@ -33,12 +33,12 @@ class Demand:
 
     launch_ns: NDArray[np.int64]
     route_ns: NDArray[np.int64]
-    inside_steps: int
-    between_steps: int
+    inside_steps: int | NDArray[np.int64]
+    between_steps: int | NDArray[np.int64]
     inside: NDArray[np.float64]
     between: NDArray[np.float64]
     whole: NDArray[np.float64]
-    own_nbytes: int
+    own_nbytes: int | NDArray[np.int64]
     pipelined: bool
 
 
@@ -107,14 +107,16 @@ class Protocol:
         -------
         ns, latency_ns : NDArray[int64], shape (n,)
         """
-        fill = demand.inside_steps * self.inside_latency + demand.between_steps * self.between_latency
+        fill = np.multiply(demand.inside_steps, self.inside_latency) + np.multiply(
+            demand.between_steps, self.between_latency
+        )
         inside, between = demand.inside / self.inside_fraction, demand.between / self.between_fraction
         seconds = np.maximum(np.maximum(inside, between) if demand.pipelined else inside + between, demand.whole)
         seconds = seconds + demand.own_nbytes / self.copy_bandwidth
         if self.chunked and demand.pipelined:
             seconds = seconds + 2 * np.sqrt(fill * seconds)
         launch_ns = np.maximum(demand.launch_ns, round(self.launch_latency * 1e9))
-        latency_ns = demand.route_ns + launch_ns + round(fill * 1e9)
+        latency_ns = demand.route_ns + launch_ns + np.rint(fill * 1e9).astype(np.int64)
         # less what floats round up, far inside the 2^-40 of head-room that shared resources keep
         return latency_ns + np.ceil(seconds * 1e9 * (1 - 2**-46)).astype(np.int64), latency_ns
 

@@ -1,0 +1,225 @@
+"""What the collectives of many equal groups put on which resource, and the time that it takes there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.collective.traffic import Phase, Traffic
+from clustersim.hardware.protocol import Demand
+from clustersim.topology.in_network import InNetwork
+from clustersim.topology.topology import Topology
+
+__all__ = ["Loads", "loads_of"]
+
+_Key = tuple[bytes, bytes, bytes]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Loads:
+    """Of n groups of m members and S signatures.
+
+    Parameters
+    ----------
+    demands : tuple[Demand, ...]
+        one a signature: what it asks of the n groups before a protocol
+    group, row, load, peak, memory_row
+        see :class:`clustersim.collective.cost.GroupCost`; ``peak`` is ``peak_load``
+    """
+
+    demands: tuple[Demand, ...]
+    group: NDArray[np.int64]
+    row: NDArray[np.int64]
+    load: NDArray[np.int64]
+    peak: NDArray[np.int64]
+    memory_row: NDArray[np.int64]
+
+
+def loads_of(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Traffic, ...]) -> Loads:
+    """Loads and demands; see :func:`clustersim.collective.cost.group_cost` for the parameters."""
+    n, num = len(devices), len(traffic)
+    capacity = topology.resources.capacity.astype(np.float64)
+    hbm = topology.local.get("hbm")
+    memory_row = hbm.rows[devices, 0] if hbm is not None else np.full(devices.shape, -1, dtype=np.int64)
+    launch_ns = np.max(
+        np.array([round(g.launch_latency * 1e9) for g in topology.gpus])[topology.gpu_of[devices]], axis=1
+    )
+    node = topology.node_of[devices[0]]  # equal groups sit alike
+    routes: dict[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+    crossed: tuple[dict[_Key, NDArray[np.int64]], ...] = ({}, {})  # inside, between: bytes on each hop by signature
+    steps = np.zeros((2, num), dtype=np.int64)
+    steps_ns = np.zeros((n, num), dtype=np.int64)
+    serial = np.zeros((2, n, num))
+    for s, what in enumerate(traffic):
+        for phase in what.phases:
+            parts = _by_reach(phase, node)
+            rows, nbytes = [], []
+            for away, part in parts:
+                hops, route_ns = _route(topology, devices, part, routes)
+                steps[away, s] += part.num_steps
+                steps_ns[:, s] += part.num_steps * route_ns
+                rows.append(hops)
+                nbytes.append(np.repeat(part.nbytes, hops.shape[1] // max(1, len(part.nbytes))))
+                on = crossed[away].setdefault(_key(part), np.zeros((hops.shape[1], num), dtype=np.int64))
+                on[:, s] += nbytes[-1]
+            if not what.pipelined:
+                group, row, load = _edges(np.concatenate(rows, axis=1), np.concatenate(nbytes)[:, None])
+                serial[parts[-1][0], :, s] += _max_by_group(group, load[:, 0] / capacity[row], n)
+    in_memory = np.stack([what.memory_nbytes for what in traffic], axis=1)
+    group, row, load = _edges(
+        np.concatenate([*(routes[key][0] for reach in crossed for key in reach), memory_row], axis=1),
+        np.concatenate([*crossed[0].values(), *crossed[1].values(), in_memory]),
+    )
+    busiest = np.stack([_max_by_group(group, load[:, s] / capacity[row], n) for s in range(num)], axis=1)
+    pipelined = np.stack([_busiest(reach, routes, capacity, (n, num)) for reach in crossed])
+    made = []
+    for s, what in enumerate(traffic):
+        seconds = pipelined if what.pipelined else serial
+        demand = Demand(
+            launch_ns=launch_ns,
+            route_ns=steps_ns[:, s],
+            inside_steps=int(steps[0, s]),
+            between_steps=int(steps[1, s]),
+            inside=seconds[0, :, s],
+            between=seconds[1, :, s],
+            whole=busiest[:, s],
+            own_nbytes=what.own_nbytes,
+            pipelined=what.pipelined,
+        )
+        made.append(demand)
+    peak = np.stack([_max_by_group(group, load[:, s], n) for s in range(num)], axis=1).astype(np.int64)
+    return Loads(demands=tuple(made), group=group, row=row, load=load, peak=peak, memory_row=memory_row)
+
+
+def _by_reach(phase: Phase, node: NDArray[np.int64]) -> list[tuple[int, Phase]]:
+    """A phase's flows inside nodes (0) and between them (1); steps count where the farther flows are."""
+    away = node[phase.source] != node[phase.destination]
+    if away.all() or not away.any():
+        return [(int(away.any()), phase)]
+    kept = []
+    for reach, mask in ((0, ~away), (1, away)):
+        part = Phase(
+            source=phase.source[mask],
+            destination=phase.destination[mask],
+            nbytes=phase.nbytes[mask],
+            num_steps=reach * phase.num_steps,
+            tree=None if phase.tree is None else phase.tree[mask],
+        )
+        kept.append((reach, part))
+    return kept
+
+
+def _busiest(
+    crossed: Mapping[_Key, NDArray[np.int64]],
+    routes: Mapping[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]],
+    capacity: NDArray[np.float64],
+    shape: tuple[int, int],
+) -> NDArray[np.float64]:
+    """Time of the busiest link by these flows, shape (n, S) [s]."""
+    if not crossed:
+        return np.zeros(shape)
+    rows = np.concatenate([routes[key][0] for key in crossed], axis=1)
+    group, row, load = _edges(rows, np.concatenate(list(crossed.values())))
+    return np.stack([_max_by_group(group, load[:, s] / capacity[row], shape[0]) for s in range(shape[1])], axis=1)
+
+
+def _route(
+    topology: Topology,
+    devices: NDArray[np.int64],
+    phase: Phase,
+    routes: dict[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(n, flows · hops) rows and (n,) longest latency [ns] of a phase; signatures share most of their flows."""
+    key = _key(phase)
+    if key not in routes:
+        source, destination = devices[:, phase.source], devices[:, phase.destination]
+        hops = topology.route(source.reshape(-1), destination.reshape(-1))
+        if phase.tree is not None and topology.in_network is not None:
+            hops = _through_engines(hops, topology.in_network, source, destination, _added(phase, phase.tree))
+        latency_ns = np.append(topology.resources.latency_ns, 0)[hops].sum(axis=1).reshape(source.shape)
+        longest = latency_ns.max(axis=1) if source.shape[1] else np.zeros(len(devices), dtype=np.int64)
+        hops = hops.reshape(len(devices), -1)
+        routes[key] = hops if phase.tree is None else _once(hops, phase.tree), longest
+    return routes[key]
+
+
+def _added(phase: Phase, tree: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Flows that are added up on their way: those of streams that come from several members."""
+    _, stream = np.unique(tree, return_inverse=True)
+    pairs = np.unique(np.stack([stream.reshape(-1), phase.source], axis=1), axis=0)
+    sums: NDArray[np.bool_] = (np.bincount(pairs[:, 0]) > 1)[stream.reshape(-1)]
+    return sums
+
+
+def _through_engines(
+    hops: NDArray[np.int64],
+    in_network: InNetwork,
+    source: NDArray[np.int64],
+    destination: NDArray[np.int64],
+    added: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """Routes on which what is added up also crosses the switches' reduction engines; a copy needs none."""
+    flows = np.broadcast_to(added, source.shape).reshape(-1)
+    summed = in_network.router(source.reshape(-1)[flows], destination.reshape(-1)[flows])
+    rows = np.full((len(hops), max(hops.shape[1], summed.shape[1])), -1, dtype=np.int64)
+    rows[:, : hops.shape[1]] = hops
+    rows[flows] = -1
+    rows[flows, : summed.shape[1]] = summed
+    return rows
+
+
+def _key(phase: Phase) -> _Key:
+    return phase.source.tobytes(), phase.destination.tobytes(), b"" if phase.tree is None else phase.tree.tobytes()
+
+
+def _once(hops: NDArray[np.int64], tree: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Hops of flows that switches add up or copy: each resource stands there once a tree, -1 for the other times."""
+    stream = hops + (hops.max(initial=0) + 2) * np.repeat(tree, hops.shape[1] // max(1, len(tree)))
+    order = np.argsort(stream, axis=1, kind="stable")
+    ordered = np.take_along_axis(stream, order, axis=1)
+    again = np.zeros(hops.shape, dtype=bool)
+    np.put_along_axis(again, order[:, 1:], ordered[:, 1:] == ordered[:, :-1], axis=1)
+    return np.where(again, -1, hops)
+
+
+def _edges(
+    rows: NDArray[np.int64], nbytes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Sum what each group puts on each row.
+
+    Parameters
+    ----------
+    rows : NDArray[int64], shape (n, k)
+        rows that each group crosses, -1 for none; the same row may stand there several times
+    nbytes : NDArray[int64], shape (k, S)
+        what it puts on each by signature, alike for all groups
+
+    Returns
+    -------
+    group, row : NDArray[int64], shape (E,)
+        sorted by both
+    load : NDArray[int64], shape (E, S)
+    """
+    used = nbytes.any(axis=1)
+    rows, nbytes = rows[:, used], nbytes[used]
+    order = np.argsort(rows, axis=1, kind="stable")
+    ordered = np.take_along_axis(rows, order, axis=1)
+    starts = ordered >= 0
+    starts[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    valid = (ordered >= 0).reshape(-1)
+    load = nbytes[order.reshape(-1)[valid]]
+    first = np.flatnonzero(starts.reshape(-1)[valid])
+    group, _ = np.nonzero(starts)
+    return group, ordered[starts], np.add.reduceat(load, first, axis=0) if len(first) else load
+
+
+def _max_by_group(group: NDArray[np.int64], value: NDArray[np.generic], n: int) -> NDArray[np.float64]:
+    """Largest value of each group, 0 for a group without any; ``group`` is sorted."""
+    result = np.zeros(n, dtype=value.dtype)
+    if len(group):
+        first = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+        result[group[first]] = np.maximum.reduceat(value, first)
+    return result
