@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clustersim.analysis.bounds import bounds
 from clustersim.analysis.breakdown import breakdown
 from clustersim.analysis.compare import compare, compare_breakdowns
 from clustersim.analysis.critical_path import critical_path
@@ -12,6 +13,7 @@ from clustersim.analysis.memory import memory
 from clustersim.analysis.summary import summary
 
 __all__ = [
+    "bounds",
     "breakdown",
     "compare",
     "compare_breakdowns",
