@@ -14,9 +14,11 @@ from clustersim.library.values import (
     Name,
     Names,
     Number,
+    Quantity,
     Refused,
     Value,
     Whole,
+    Wholes,
     Word,
     read_text,
 )
@@ -109,7 +111,10 @@ KEYS: Mapping[str, Key] = {
     "plan.overlap_dp": Key(Flag(), "gradients reduced beside the backward pass", True),
     "plan.overlap_tp": Key(Flag(), "weight gradients computed beside a reduction", True),
     "fabric": Key(
-        Name("fat_tree, rail_optimized or my_package.module:function"),
+        Name(
+            "fat_tree, rail_optimized, dragonfly, dragonfly_plus, torus, mesh, ring, fully_connected, two_sites or "
+            "my_package.module:function"
+        ),
         "what joins nodes",
         otherwise="the topology's own",
     ),
@@ -120,6 +125,50 @@ KEYS: Mapping[str, Key] = {
     "fabric.radix": Key(Whole(2, 2**16), "ports of a switch", otherwise="the switch's own"),
     "fabric.ecmp": Key(Word(("ideal",)), "how flows spread over parallel links", "ideal"),
     "fabric.sharp": Key(Flag(), "network switches add up what passes them", otherwise="the topology's own"),
+    "fabric.link": Key(
+        Name("a link card"),
+        "link between neighbours: torus, mesh, ring, fully_connected",
+        otherwise="the topology's own",
+    ),
+    "fabric.num_links": Key(Whole(1, 2**16), "parallel links between neighbours", otherwise="the topology's own, or 1"),
+    "fabric.dims": Key(
+        Wholes(1, 2**17, 3), "nodes along each side of a torus or mesh", otherwise="as even as the nodes allow"
+    ),
+    "fabric.num_dims": Key(
+        Whole(1, 3), "sides of a torus or mesh without fabric.dims", otherwise="3 of a torus, 2 of a mesh"
+    ),
+    "fabric.groups": Key(
+        Whole(1, 2**17), "groups that a dragonfly is wired for", otherwise="those that the nodes fill"
+    ),
+    "fabric.routers_per_group": Key(Whole(1, 2**16), "of a dragonfly", otherwise="half the radix"),
+    "fabric.nodes_per_router": Key(Whole(1, 2**16), "of a dragonfly", otherwise="what a quarter of the radix holds"),
+    "fabric.leaves_per_group": Key(Whole(1, 2**16), "of a dragonfly_plus", otherwise="half the radix"),
+    "fabric.spines_per_group": Key(Whole(1, 2**16), "of a dragonfly_plus", otherwise="half the radix"),
+    "fabric.nodes_per_leaf": Key(Whole(1, 2**16), "of a dragonfly_plus", otherwise="what half the radix holds"),
+    "fabric.global_links": Key(
+        Whole(1, 2**16),
+        "ports to other groups: of a router of a dragonfly, of a spine of a dragonfly_plus",
+        otherwise="a quarter of the radix, half of a spine's",
+    ),
+    "fabric.local_links": Key(
+        Whole(1, 2**10), "links between each two switches inside a group", otherwise="the topology's own, or 1"
+    ),
+    "fabric.group_links": Key(
+        Whole(1, 2**20), "links between each two groups of a dragonfly", otherwise="as many as the ports allow"
+    ),
+    "fabric.within": Key(
+        Word(("fat_tree", "rail_optimized")), "fabric of each of two_sites", otherwise="the topology's own, or fat_tree"
+    ),
+    "fabric.sites": Key(Whole(2, 2**10), "sites of two_sites", otherwise="the topology's own, or 2"),
+    "fabric.wan_bandwidth": Key(
+        Quantity("B/s", "800 Gb/s"),
+        "payload between two sites, one direction",
+        otherwise="the topology's own",
+        unit="B/s",
+    ),
+    "fabric.wan_latency": Key(
+        Quantity("s", "103 ms"), "one way between two sites", otherwise="the topology's own", unit="s"
+    ),
     "nics_per_node": Key(Whole(1, 1024), "network cards of a node", otherwise="the topology's own"),
     "overlap.sm": Key(
         Number(0, 100), "factor on the SMs that collectives take from kernels beside them; 0: they take none", 1.0

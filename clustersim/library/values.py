@@ -10,7 +10,21 @@ from typing import Any, Literal, Protocol
 from clustersim.faults import nearest_name
 from clustersim.units import UnitError, parse
 
-__all__ = ["Bytes", "Factors", "Flag", "Name", "Names", "Number", "Refused", "Value", "Whole", "Word", "read_text"]
+__all__ = [
+    "Bytes",
+    "Factors",
+    "Flag",
+    "Name",
+    "Names",
+    "Number",
+    "Quantity",
+    "Refused",
+    "Value",
+    "Whole",
+    "Wholes",
+    "Word",
+    "read_text",
+]
 
 
 class Refused(ValueError):  # noqa: N818 - a verdict on a value, turned into a fault by the one who knows its key
@@ -102,6 +116,50 @@ class Bytes:
         if nbytes < 1:
             raise Refused("must be at least 1 B", 1)
         return nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """An amount of ``unit``: a number, or a text with a unit as ``sample``."""
+
+    unit: str
+    sample: str
+
+    @property
+    def legal(self) -> str:
+        """Legal values in a few words."""
+        return self.sample
+
+    def read(self, value: object) -> float:
+        """The amount in ``unit``."""
+        try:
+            return parse(value, self.unit)  # type: ignore[arg-type]
+        except UnitError as error:
+            raise Refused(error.rule, error.nearest) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Wholes:
+    """A list of one to ``most`` whole numbers from ``low`` to ``high``."""
+
+    low: int
+    high: int
+    most: int
+
+    @property
+    def legal(self) -> str:
+        """Legal values in a few words."""
+        return f"1 to {self.most} of {self.low} to {self.high}"
+
+    def read(self, value: object) -> tuple[int, ...]:
+        """The numbers."""
+        one = Whole(self.low, self.high)
+        if not isinstance(value, list | tuple) or not 1 <= len(value) <= self.most:
+            raise Refused(f"must be a list of {self.legal}")
+        try:
+            return tuple(one.read(item) for item in value)
+        except Refused:
+            raise Refused(f"must be a list of {self.legal}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,8 @@ def cluster(
 @st.composite
 def fabrics(draw: st.DrawFn) -> tuple[Callable[..., Fabric], dict[str, Any]]:
     """A builder and arguments that hold any number of nodes up to 64."""
-    build = draw(st.sampled_from([torus, mesh, ring, fully_connected, dragonfly, dragonfly_plus, two_sites]))
+    builders: list[Callable[..., Fabric]] = [torus, mesh, ring, fully_connected, dragonfly, dragonfly_plus, two_sites]
+    build = draw(st.sampled_from(builders))
     given: dict[str, Any] = {"link": LINK, "num_links": draw(st.integers(1, 2))}
     if build in (torus, mesh):
         given["num_dims"] = draw(st.integers(1, 3))

@@ -8,7 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustersim.library.values import Bytes, Factors, Flag, Name, Names, Number, Refused, Value, Whole, Word, read_text
+from clustersim.library.values import (
+    Bytes,
+    Factors,
+    Flag,
+    Name,
+    Names,
+    Number,
+    Quantity,
+    Refused,
+    Value,
+    Whole,
+    Wholes,
+    Word,
+    read_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +68,12 @@ def test_texts(text: str, value: object) -> None:
         (Bytes(), 100, -1, None),
         (Bytes(), 100, "400 GB/s", "400 GB"),
         (Bytes(), 100, 0, 1),
+        (Quantity("s", "103 ms"), 0.103, "103 MB", "103 s"),
+        (Quantity("B/s", "100 Gb/s"), 1, "100 GB", "100 GB/s"),
+        (Wholes(1, 9, 3), (4, 4), [], None),
+        (Wholes(1, 9, 3), (9,), [4, 4, 4, 4], None),
+        (Wholes(1, 9, 3), (1,), [4, 0], None),
+        (Wholes(1, 9, 3), (1,), 4, None),
         (Flag(), False, 1, True),
         (Flag(), True, "yes", None),
         (Word(("gpipe", "1f1b")), "1f1b", "1f1c", "1f1b"),
@@ -82,6 +102,8 @@ def test_what_is_read_is_typed() -> None:
     assert Names("links").read("leaf0/up") == ("leaf0/up",)
     assert Names("links").read(["a", "b"]) == ("a", "b")
     assert Bytes().read("1 MiB") == 2**20
+    assert Quantity("s", "103 ms").read("103 ms") == 0.103
+    assert Wholes(1, 9, 3).read([4, 4]) == (4, 4)
 
 
 @given(st.one_of(st.integers(-100, 100), st.floats(), st.text(), st.booleans(), st.none(), st.lists(st.integers())))
