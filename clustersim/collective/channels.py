@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from clustersim.collective.layout import Layout
 
-__all__ = ["PEERS_AT_ONCE", "collective_sms", "point_to_point_sms"]
+__all__ = ["NVLS_CHANNELS", "PEERS_AT_ONCE", "collective_sms", "point_to_point_sms"]
 
 CHANNELS_ON_ONE_NODE = 24
 """measured: NCCL logs of 2, 4 and 8 A100 and of 8 H100 on one node; assumed for every other switched node."""
@@ -30,6 +30,11 @@ POINT_TO_POINT_CHANNELS_ON_ONE_NODE = 8
 
 POINT_TO_POINT_CHANNELS_BETWEEN_NODES = 2
 """measured: ``2 p2p channels per peer`` in NCCL logs of groups over several nodes."""
+
+NVLS_CHANNELS = 16
+"""NCCL source, ``src/transport/nvls.cc``: default of NCCL_NVLS_NCHANNELS; logs of H100 say the same.
+
+With registered user buffers it takes as few as 4 (issue 1670); not modelled."""
 
 PEERS_AT_ONCE = 64
 """assumed: 16 channels, 2 a peer, 8 sends and 8 receives sharing a channel's warps."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from clustersim.collective.traffic import GroupShape, Phase
 
-__all__ = ["flows_on_busiest_link", "memory_traffic"]
+__all__ = ["flows_on_busiest_link", "handed_over", "memory_traffic", "sent_and_received"]
 
 # kind -> ((buffers, blocks) of the root, of the others) that a member reads or writes; a block is 1/n of a buffer
 _BUFFERS = {
@@ -33,6 +33,9 @@ def memory_traffic(kind: str, nbytes: int, shape: GroupShape, phases: Sequence[P
     another node is staged on the sender too: written by the kernel, read by the NIC::
 
         bytes = buffers + 2 · received + 2 · sent to another node
+
+    What switches inside a node add up is staged where it comes from instead: each sender writes it, the switch reads
+    it, and the sum arrives in registers. A stream counts once for each member that it leaves or reaches.
 
     For a ring all-reduce on one node this is 2·S + 2 · 2(n-1)/n·S. It holds for NCCL's Simple protocol with neither
     user-buffer registration nor caching of the staging buffers in L2 (assumed), so it is the upper end.
@@ -61,20 +64,74 @@ def memory_traffic(kind: str, nbytes: int, shape: GroupShape, phases: Sequence[P
     total[1:] = buffers * nbytes + blocks * block
     for phase in phases:
         away = shape.node[phase.source] != shape.node[phase.destination]
-        total += 2 * _sums(phase.destination, phase.nbytes, n)
-        total += 2 * _sums(phase.source[away], phase.nbytes[away], n)
+        staged = np.where(_added_up(phase) & ~away, phase.source, phase.destination)
+        total += 2 * _sums(staged, phase, n)
+        total += 2 * _sums(phase.source, phase, n, away)
     return total
 
 
+def handed_over(phases: Sequence[Phase], n: int) -> NDArray[np.int64]:
+    """Bytes that steps of which each ends before the next begins pass on through each member's HBM.
+
+    What all but the last bring is written for the next to read: 2 · received.
+
+    Parameters
+    ----------
+    phases : Sequence[Phase]
+        in order
+    n : int
+        members
+
+    Returns
+    -------
+    NDArray[int64], shape (n,)
+        [B]
+    """
+    total = np.zeros(n, dtype=np.int64)
+    for phase in phases[:-1]:
+        total += 2 * _sums(phase.destination, phase, n)
+    return total
+
+
+def sent_and_received(phases: Sequence[Phase], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Bytes that leave and reach each member over all phases, a stream once, shape (n,) both [B]."""
+    sent, received = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    for phase in phases:
+        sent += _sums(phase.source, phase, n)
+        received += _sums(phase.destination, phase, n)
+    return sent, received
+
+
 def flows_on_busiest_link(phases: Sequence[Phase]) -> int:
-    """Most flows that leave or reach one member within one phase; at least 1.
+    """Most flows that leave or reach one member within one phase, a stream once; at least 1.
 
     Channels are not counted: they multiply the flows of every collective alike.
     """
-    ends = [end for phase in phases for end in (phase.source, phase.destination)]
+    ends = [end[_once(end, phase)] for phase in phases for end in (phase.source, phase.destination)]
     return max((int(np.bincount(end).max()) for end in ends if len(end)), default=1)
 
 
-def _sums(index: NDArray[np.int64], nbytes: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """``nbytes`` summed by member; bincount adds doubles, which is exact below 2^53 B."""
-    return np.bincount(index, weights=nbytes, minlength=n).astype(np.int64)
+def _added_up(phase: Phase) -> NDArray[np.bool_]:
+    """Which flows belong to a stream from several members, shape (num_flows,)."""
+    if phase.tree is None or not len(phase.tree):
+        return np.zeros(len(phase.source), dtype=bool)
+    _, first, stream = np.unique(phase.tree, return_index=True, return_inverse=True)
+    several = np.zeros(len(first), dtype=bool)
+    np.logical_or.at(several, stream, phase.source != phase.source[first][stream])
+    added: NDArray[np.bool_] = several[stream]
+    return added
+
+
+def _once(end: NDArray[np.int64], phase: Phase) -> NDArray[np.int64]:
+    """Flows, of those of one stream that share an ``end`` only the first."""
+    if phase.tree is None:
+        return np.arange(len(end))
+    return np.unique(np.stack([phase.tree, end]), axis=1, return_index=True)[1]
+
+
+def _sums(end: NDArray[np.int64], phase: Phase, n: int, where: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+    """Bytes by member at that ``end``; bincount adds doubles, which is exact below 2^53 B."""
+    flows = _once(end, phase)
+    if where is not None:
+        flows = flows[where[flows]]
+    return np.bincount(end[flows], weights=phase.nbytes[flows], minlength=n).astype(np.int64)

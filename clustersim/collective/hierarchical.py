@@ -1,75 +1,180 @@
-"""Hierarchical: rings inside nodes and rings between the members of equal place, one after the other."""
+"""Hierarchical: one algorithm inside nodes and one between the members of equal place."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from clustersim.collective.channels import collective_sms
+import numpy as np
+from numpy.typing import NDArray
+
 from clustersim.collective.checks import require_call
 from clustersim.collective.demand import memory_traffic
+from clustersim.collective.direct import direct
 from clustersim.collective.layout import Layout
-from clustersim.collective.traffic import GroupShape, Phase, Traffic
+from clustersim.collective.ring import ring
+from clustersim.collective.traffic import Algorithm, GroupShape, Phase, Traffic
 from clustersim.faults import BadInput, Fault
 
-__all__ = ["hierarchical"]
+__all__ = ["Hierarchical", "hierarchical"]
 
-KINDS = ("all_reduce", "all_gather", "reduce_scatter")
+KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
+
+# kind -> (collective, on every lane between nodes) of each part; those between nodes carry S/m, but for all_to_all
+_PARTS = {
+    "all_reduce": (("reduce_scatter", False), ("all_reduce", True), ("all_gather", False)),
+    "all_gather": (("all_gather", True), ("all_gather", False)),
+    "reduce_scatter": (("reduce_scatter", False), ("reduce_scatter", True)),
+    "all_to_all": (("all_to_all", False), ("all_to_all", True)),
+}
 
 
-def hierarchical(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
-    """Flows of two levels of rings: m members on each of N nodes, n = N·m.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hierarchical:
+    """An algorithm made of two: m members on each of N nodes, n = N·m.
 
-    All-reduce is a reduce-scatter inside each node (each member sends (m-1)/m·S), an all-reduce of S/m among the
-    N members of equal place (2(N-1)/N·S/m) and an all-gather inside the node. All-gather goes between nodes first
-    ((N-1)·S/n), then inside; reduce-scatter the other way round. The parts are separate collectives: none starts
-    before the one before has ended. Against one ring, the serial steps drop from 2(n-1) to 2(m-1) + 2(N-1). On a
-    mesh the bytes inside a node are divided among its rings (``shape.rings``).
+    All-reduce is a reduce-scatter of S inside each node, an all-reduce of S/m among the N members of equal place (a
+    lane, so one NIC each) and an all-gather of S inside the node. All-gather goes between nodes first (S/m), then
+    inside (S); reduce-scatter the other way round. All-to-all first gathers inside the node, on the member of each
+    lane, all that is for the lane (S/m to each of m-1 others), then exchanges on the lane (S/N to each of N-1): the
+    NICs carry (N-1)/N·S as they do in a direct one, in N-1 messages in place of n-m.
 
-    Each ring's flow is rounded up to whole bytes; all members have equal loads.
+    Calling it as ``(kind, nbytes, shape)`` gives the flows of both on all nodes and lanes. With rings on both levels
+    the serial steps drop from the 2(n-1) of one ring to 2(m-1) + 2(N-1). On a mesh the algorithm inside a node sees
+    its rings (``shape.rings``). Each part rounds as its algorithm does. A rank gives as many SMs as its largest part
+    takes.
 
     Parameters
     ----------
-    kind : {"all_reduce", "all_gather", "reduce_scatter"}
-    nbytes : int
-        payload S [B]
-    shape : GroupShape
+    inside, between : Algorithm
+        of all_reduce, all_gather and reduce_scatter on a group in one node, and on one of a member a node
+    exchange : Algorithm
+        of all_to_all, for both
+    pipelined : bool
+        True: chunks flow through all parts at once, if the parts' own do. False: the parts are separate collectives:
+        none starts before the one before has ended, and each leaves in memory what the next one reads
+    name : str
+        for the trace; the topology's protocols for that name apply
 
     Raises
     ------
     BadInput
-        when ``kind`` is another, ``nbytes`` is negative, or the nodes hold unequal numbers of members
-    """
-    require_call("hierarchical", kind, nbytes, KINDS)
-    n, layout = shape.num_members, Layout.of(shape)
-    num_nodes, m = layout.num_nodes, layout.num_lanes
-    if n != num_nodes * m:
-        rule = f"needs equally many members on each node, not {m} to {int(layout.count.max())}"
-        raise BadInput([Fault(key="algorithm", value="hierarchical", rule=rule, nearest="ring")])
+        when called, if ``kind`` is another than all_reduce, all_gather, reduce_scatter and all_to_all, ``nbytes`` is
+        negative, the nodes hold unequal numbers of members, or a part lacks the collective that is asked of it
 
-    passes = 2 if kind == "all_reduce" else 1
-    source, destination, uses = layout.cycle()
-    per_ring = -(-(m - 1) * nbytes // (m * layout.num_rings))
-    inside = Phase(source=source, destination=destination, nbytes=uses * per_ring, num_steps=m - 1)
-    lanes = layout.lanes()
-    between = Phase(
-        source=lanes.reshape(-1),
-        destination=np.roll(lanes, -1, axis=0).reshape(-1),
-        nbytes=np.full(n, -(-passes * (num_nodes - 1) * nbytes // n), dtype=np.int64),
-        num_steps=passes * (num_nodes - 1),
-    )
-    order = {
-        "all_reduce": (inside, between, inside),
-        "all_gather": (between, inside),
-        "reduce_scatter": (inside, between),
-    }[kind]
-    phases = tuple(phase for phase in order if phase.num_steps)
-    memory = memory_traffic(kind, nbytes, shape, phases)
-    if m > 1 and num_nodes > 1:
-        memory += 2 * passes * -(-nbytes // m)  # each part writes its S/m for the next one to read
-    return Traffic(
-        algorithm="hierarchical",
-        phases=phases,
-        pipelined=False,
+    References
+    ----------
+    Cho et al., "BlueConnect: Decomposing all-reduce for deep learning on heterogeneous network hierarchy", MLSys 2019.
+    All-to-all: NVIDIA's PXN (NCCL 2.12) and the two levels of DeepSpeed-MoE (Rajbhandari et al., ICML 2022).
+    """
+
+    inside: Algorithm = ring
+    between: Algorithm = ring
+    exchange: Algorithm = direct
+    pipelined: bool = False
+    name: str = "hierarchical"
+
+    def __call__(self, kind: str, nbytes: int, shape: GroupShape) -> Traffic:
+        """Flows; see the class."""
+        require_call(self.name, kind, nbytes, KINDS)
+        layout = Layout.of(shape)
+        num_nodes, m = layout.num_nodes, layout.num_lanes
+        if shape.num_members != num_nodes * m:
+            rule = f"needs equally many members on each node, not {m} to {int(layout.count.max())}"
+            raise BadInput([Fault(key="algorithm", value=self.name, rule=rule, nearest="ring")])
+        inside, between = (self.exchange,) * 2 if kind == "all_to_all" else (self.inside, self.between)
+        parts = []
+        for part, on_lanes in _PARTS[kind]:
+            if on_lanes and num_nodes > 1:
+                share = nbytes if kind == "all_to_all" else -(-nbytes // m)
+                parts.append(_on_every_lane(between, part, share, shape, layout))
+            elif not on_lanes and m > 1:
+                parts.append(_on_every_node(inside, part, nbytes, shape, layout))
+        phases = tuple(phase for part in parts for phase in part.phases)
+        if self.pipelined:
+            memory = memory_traffic(kind, nbytes, shape, phases)
+        else:
+            memory = sum((part.memory_nbytes for part in parts), np.zeros(shape.num_members, dtype=np.int64))
+        return Traffic(
+            algorithm=self.name,
+            phases=phases,
+            pipelined=self.pipelined and all(part.pipelined for part in parts),
+            memory_nbytes=memory,
+            num_sms=max((part.num_sms for part in parts), default=0),
+            num_flows=max((part.num_flows for part in parts), default=1),
+        )
+
+
+hierarchical = Hierarchical()
+"""Rings inside nodes and between them, direct exchanges for all-to-all, one part after the other."""
+
+
+def _on_every_lane(algorithm: Algorithm, kind: str, nbytes: int, shape: GroupShape, layout: Layout) -> Traffic:
+    lane = GroupShape(node=np.arange(layout.num_nodes), in_network=shape.in_network)
+    return _spread([(algorithm(kind, nbytes, lane), layout.lanes().T)])
+
+
+def _on_every_node(algorithm: Algorithm, kind: str, nbytes: int, shape: GroupShape, layout: Layout) -> Traffic:
+    """Once for all nodes, or on a mesh once for all nodes whose members are joined alike."""
+    members, m = layout.lanes(), layout.num_lanes
+    node = np.zeros(m, dtype=np.int64)
+    if shape.rings is None:
+        return _spread([(algorithm(kind, nbytes, GroupShape(node=node, multicast=shape.multicast)), members)])
+    place = np.empty(members.size, dtype=np.int64)
+    place[members] = np.arange(m)
+    following = place[shape.rings[:, members]].transpose(1, 0, 2)
+    patterns, of = np.unique(following.reshape(len(members), -1), axis=0, return_inverse=True)
+    made = [GroupShape(node=node, rings=p.reshape(-1, m), multicast=shape.multicast) for p in patterns]
+    return _spread([(algorithm(kind, nbytes, one), members[of.reshape(-1) == k]) for k, one in enumerate(made)])
+
+
+def _spread(made: list[tuple[Traffic, NDArray[np.int64]]]) -> Traffic:
+    """Flows of many groups at once.
+
+    Parameters
+    ----------
+    made : list[tuple[Traffic, NDArray[int64]]]
+        flows of one group, and the positions of all groups that have them, shape (num_groups, m). Together they hold
+        each member once; phases of equal number run at once
+    """
+    memory = np.zeros(sum(positions.size for _, positions in made), dtype=np.int64)
+    for traffic, positions in made:
+        memory[positions] = traffic.memory_nbytes
+    placed = zip(*([_placed(phase, positions) for phase in traffic.phases] for traffic, positions in made), strict=True)
+    return replace(
+        made[0][0],
+        phases=tuple(map(_together, placed)),
         memory_nbytes=memory,
-        num_sms=collective_sms(layout),
+        num_sms=max(traffic.num_sms for traffic, _ in made),
+        num_flows=max(traffic.num_flows for traffic, _ in made),
+    )
+
+
+def _placed(phase: Phase, positions: NDArray[np.int64]) -> Phase:
+    """``phase`` in each of the groups; each has its own trees."""
+    tree = None
+    if phase.tree is not None:
+        tree = (phase.tree + (phase.tree.max(initial=0) + 1) * np.arange(len(positions))[:, None]).reshape(-1)
+    return Phase(
+        source=positions[:, phase.source].reshape(-1),
+        destination=positions[:, phase.destination].reshape(-1),
+        nbytes=np.tile(phase.nbytes, len(positions)),
+        num_steps=phase.num_steps,
+        tree=tree,
+    )
+
+
+def _together(phases: Sequence[Phase]) -> Phase:
+    """One phase of the flows of several, which have no tree in common."""
+    trees, used = [], 0
+    for phase in phases:
+        if phase.tree is not None:
+            trees.append(phase.tree + used)
+            used += int(phase.tree.max(initial=0)) + 1
+    return Phase(
+        source=np.concatenate([phase.source for phase in phases]),
+        destination=np.concatenate([phase.destination for phase in phases]),
+        nbytes=np.concatenate([phase.nbytes for phase in phases]),
+        num_steps=max(phase.num_steps for phase in phases),
+        tree=np.concatenate(trees) if trees else None,
     )

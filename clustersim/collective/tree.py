@@ -11,7 +11,7 @@ from clustersim.collective.demand import flows_on_busiest_link, memory_traffic
 from clustersim.collective.layout import Layout
 from clustersim.collective.traffic import GroupShape, Phase, Traffic
 
-__all__ = ["double_tree", "tree"]
+__all__ = ["directed", "double_tree", "tree"]
 
 KINDS = ("all_reduce", "broadcast", "reduce")
 
@@ -66,9 +66,9 @@ def tree(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
     head, tail, uses = layout.paths(starts)
     child, parent = double_tree(num_nodes)
     lanes = layout.lanes()
-    inside = _directed(kind, head, tail, uses * per_chain, hops)
+    inside = directed(kind, head, tail, uses * per_chain, hops)
     between_heads, between_tails = lanes[parent.ravel()].ravel(), lanes[child.ravel()].ravel()
-    between = _directed(
+    between = directed(
         kind,
         between_heads,
         between_tails,
@@ -106,7 +106,7 @@ def double_tree(num_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.stack([node, renamed[node]]), np.stack([parent, renamed[parent]])
 
 
-def _directed(
+def directed(
     kind: str, head: NDArray[np.int64], tail: NDArray[np.int64], nbytes: NDArray[np.int64], num_steps: int
 ) -> Phase:
     """Edges away from the root for broadcast, towards it for reduce, both for all-reduce."""
