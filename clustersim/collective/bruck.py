@@ -66,4 +66,5 @@ def bruck(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
         pipelined=False,
         memory_nbytes=memory_traffic(kind, nbytes, shape, phases) + handed_over(phases, n) + turned,
         num_sms=point_to_point_sms(Layout.of(shape).num_nodes, 1),
+        own_nbytes=block,
     )

@@ -75,6 +75,7 @@ def halving_doubling(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
         pipelined=False,
         memory_nbytes=memory_traffic(kind, nbytes, shape, phases) + handed_over(phases, n),
         num_sms=collective_sms(Layout.of(shape)),
+        own_nbytes=block,
     )
 
 

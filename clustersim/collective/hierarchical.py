@@ -41,8 +41,8 @@ class Hierarchical:
 
     Calling it as ``(kind, nbytes, shape)`` gives the flows of both on all nodes and lanes. With rings on both levels
     the serial steps drop from the 2(n-1) of one ring to 2(m-1) + 2(N-1). On a mesh the algorithm inside a node sees
-    its rings (``shape.rings``). Each part rounds as its algorithm does. A rank gives as many SMs as its largest part
-    takes.
+    its rings (``shape.rings``). Each part rounds as its algorithm does, and a member copies its own block in each. A
+    rank gives as many SMs as its largest part takes.
 
     Parameters
     ----------
@@ -102,6 +102,7 @@ class Hierarchical:
             memory_nbytes=memory,
             num_sms=max((part.num_sms for part in parts), default=0),
             num_flows=max((part.num_flows for part in parts), default=1),
+            own_nbytes=(max if self.pipelined else sum)([0, *(part.own_nbytes for part in parts)]),
         )
 
 

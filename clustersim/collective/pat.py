@@ -71,4 +71,5 @@ def pat(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
         pipelined=True,
         memory_nbytes=memory_traffic(kind, nbytes, shape, phases),
         num_sms=collective_sms(layout),
+        own_nbytes=block,
     )

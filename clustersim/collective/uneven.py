@@ -27,8 +27,8 @@ class Uneven:
 
     An algorithm, to be pinned: ``algorithms={"all_to_all": Uneven(share)}``. Each sender's bytes are whole and add up
     to nbytes exactly: the flow to j is the difference of the rounded sums of the shares up to j and before it. What
-    ``share[i, i]`` says stays in memory; pairs without a share have no flow. Each member serves up to
-    ``PEERS_AT_ONCE`` others at once. Objects with equal shares are equal.
+    ``share[i, i]`` says is copied in memory, and the longest copy counts for all. Pairs without a share have no flow.
+    Each member serves up to ``PEERS_AT_ONCE`` others at once. Objects with equal shares are equal.
 
     Parameters
     ----------
@@ -72,7 +72,9 @@ class Uneven:
             raise BadInput([Fault(key="group", value=n, rule=rule, nearest=len(self.share))])
         reached = np.cumsum(self.share, axis=1)
         reached /= reached[:, -1:]  # so that the last is 1 and no byte is lost
-        sent = np.diff(np.rint(reached * nbytes).astype(np.int64), axis=1, prepend=0)
+        upto = np.rint(reached * nbytes).astype(np.int64)
+        sent = upto.copy()
+        sent[:, 1:] -= upto[:, :-1]
         source, destination = np.nonzero((self.share > 0) & ~np.eye(n, dtype=bool))
         phase = Phase(
             source=source.astype(np.int64),
@@ -91,6 +93,7 @@ class Uneven:
             memory_nbytes=memory,
             num_sms=point_to_point_sms(Layout.of(shape).num_nodes, self._most_peers(source, destination)),
             num_flows=flows_on_busiest_link(phases),
+            own_nbytes=int(sent.diagonal().max()),
         )
 
     @staticmethod

@@ -116,6 +116,13 @@ def test_memory_of_separate_parts_is_the_sum_of_theirs():
     assert overlapped.memory_nbytes.tolist() == [2000 + 2 * 1500 + 2 * 500] * 4
 
 
+def test_each_part_copies_its_own_block_and_a_fused_one_copies_once():
+    """4 nodes of 8, 32,000 B: 4000 inside twice, and 1000 of a lane's 4000."""
+    assert hierarchical("all_reduce", 32_000, grid(4, 8)).own_nbytes == 4000 + 1000 + 4000
+    assert Hierarchical(pipelined=True)("all_reduce", 32_000, grid(4, 8)).own_nbytes == 4000
+    assert hierarchical("all_gather", 32_000, grid(1, 1)).own_nbytes == 0
+
+
 def test_chunks_do_not_flow_through_an_algorithm_of_separate_steps():
     assert not Hierarchical(between=halving_doubling, pipelined=True)("all_reduce", 1000, grid(4, 2)).pipelined
 

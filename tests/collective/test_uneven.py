@@ -74,6 +74,10 @@ def test_steps_by_peers() -> None:
     assert (ring.phases[0].num_steps, ring.num_flows) == (1, 1)
 
 
+def test_the_longest_copy_of_an_own_block_counts() -> None:
+    assert Uneven([[0.75, 0.25], [0.5, 0.5]])("all_to_all", 1000, one_node(2)).own_nbytes == 750
+
+
 def test_all_kept_moves_nothing() -> None:
     traffic = Uneven(np.eye(3))("all_to_all", 1000, one_node(3))
     assert traffic.phases == ()
