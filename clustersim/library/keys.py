@@ -123,7 +123,14 @@ KEYS: Mapping[str, Key] = {
     ),
     "fabric.levels": Key(Whole(1, 4), "levels of switches", otherwise="as few as hold the nodes"),
     "fabric.radix": Key(Whole(2, 2**16), "ports of a switch", otherwise="the switch's own"),
-    "fabric.ecmp": Key(Word(("ideal",)), "how flows spread over parallel links", "ideal"),
+    "fabric.ecmp": Key(
+        Word(("ideal", "hashed")), "how flows take parallel links: evenly, or each one by hash of its two ports", "ideal"
+    ),
+    "fabric.ecmp_seed": Key(Whole(0, 2**32 - 1), "of the hash", 0),
+    "fabric.nic_of": Key(Wholes(0, 1023, 1024), "network port of each GPU of a node", otherwise="in order"),
+    "node.p2p": Key(
+        Flag(), "GPUs on PCIe reach each other's memory; else through the host's", otherwise="the topology's own"
+    ),
     "fabric.sharp": Key(Flag(), "network switches add up what passes them", otherwise="the topology's own"),
     "fabric.link": Key(
         Name("a link card"),
@@ -145,6 +152,11 @@ KEYS: Mapping[str, Key] = {
     "fabric.leaves_per_group": Key(Whole(1, 2**16), "of a dragonfly_plus", otherwise="half the radix"),
     "fabric.spines_per_group": Key(Whole(1, 2**16), "of a dragonfly_plus", otherwise="half the radix"),
     "fabric.nodes_per_leaf": Key(Whole(1, 2**16), "of a dragonfly_plus", otherwise="what half the radix holds"),
+    "fabric.rails": Key(
+        Whole(1, 2**10),
+        "switches side by side that the ports of a node spread over: rail_optimized, dragonfly",
+        otherwise="one for each port",
+    ),
     "fabric.global_links": Key(
         Whole(1, 2**16),
         "ports to other groups: of a router of a dragonfly, of a spine of a dragonfly_plus",
@@ -178,7 +190,10 @@ KEYS: Mapping[str, Key] = {
     ),
     "perturb.slow_ranks": Key(Factors("rank"), "rank: factor on the time of what it computes"),
     "perturb.slow_links": Key(Factors("link"), "link: factor on its bandwidth"),
-    "perturb.failed_links": Key(Names("link names: [leaf0/up]"), "links that lose one of their parallel links"),
+    "perturb.failed_links": Key(
+        Names("names: [leaf0/up, node3/nic1, leaf2, pod0, rail1]"),
+        "links that lose one of their parallel links; ports, switches and rails that fail",
+    ),
     "perturb.jitter": Key(Number(0, 1), "spread (standard deviation of the logarithm) of each kernel's time", 0.0),
     "limits.num_events": Key(Whole(1, 2**63 - 1), "instants to simulate at most"),
     "limits.simulated_s": Key(Number(0, above=True), "simulated time at most", unit="s"),

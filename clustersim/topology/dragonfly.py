@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,7 @@ def dragonfly(
     local_links: int = 1,
     groups: int | None = None,
     group_links: int | None = None,
+    rails: int | None = None,
     radix: int | None = None,
 ) -> Fabric:
     """Minimal routes: to a router that has a link to the destination's group, across, to the destination's router.
@@ -45,7 +47,7 @@ def dragonfly(
     Parameters
     ----------
     ports : Ports
-        of each node, all on one router
+        of each node
     switch : Switch
         every router
     num_nodes : int
@@ -53,7 +55,7 @@ def dragonfly(
     routers_per_group : int, optional
         a
     nodes_per_router : int, optional
-        p, over the ports of a node
+        nodes with ports on one router
     global_links : int, optional
         h, ports of a router to other groups
     local_links : int
@@ -62,6 +64,9 @@ def dragonfly(
         groups that the machine is wired for; those that the nodes fill when left out
     group_links : int, optional
         links between each two groups, a multiple of the routers where they are more; as many as fit when left out
+    rails : int, optional
+        neighbouring routers that share their nodes, port q of a node on that number q modulo this; 1 where a router has
+        all ports of its nodes. One for each port when left out, as far as that divides the routers of a group
     radix : int, optional
         ports of a router; the switch's own when left out
 
@@ -71,13 +76,14 @@ def dragonfly(
         when a number is out of range, a router has too few ports, or the nodes do not fit
     """
     num_ports = switch.radix if radix is None else radix
-    endpoints = ports.count * ports.num_links
     balanced = max(1, (num_ports + 1) // 4)
     a = 2 * balanced if routers_per_group is None else routers_per_group
+    side = math.gcd(ports.count, max(1, a)) if rails is None else rails
+    endpoints = -(-ports.count // max(1, side)) * ports.num_links
     p = max(1, balanced // endpoints) if nodes_per_router is None else nodes_per_router
     h = balanced if global_links is None else global_links
     given = {"nodes": num_nodes, "fabric.routers_per_group": a, "fabric.nodes_per_router": p}
-    given |= {"fabric.global_links": h, "fabric.local_links": local_links}
+    given |= {"fabric.global_links": h, "fabric.local_links": local_links, "fabric.rails": side}
     faults = [
         Fault(key=key, value=value, rule="must be at least 1", nearest=1) for key, value in given.items() if value < 1
     ]
@@ -86,8 +92,16 @@ def dragonfly(
         if needed > num_ports:
             rule = f"must be at least {needed}: {p * endpoints} to nodes, {(a - 1) * local_links} local, {h} global"
             faults.append(Fault(key="fabric.radix", value=num_ports, rule=rule, nearest=needed))
+        if side > ports.count or a % side:
+            legal = math.gcd(ports.count, a)
+            rule = f"must be at most the {ports.count} ports of a node and divide the {a} routers of a group"
+            faults.append(Fault(key="fabric.rails", value=side, rule=rule, nearest=legal))
         laid = Groups(
-            num_nodes=num_nodes, nodes_per_group=a * p, global_ports=a * h, groups=groups, group_links=group_links
+            num_nodes=num_nodes,
+            nodes_per_group=max(1, a // side) * p,
+            global_ports=a * h,
+            groups=groups,
+            group_links=group_links,
         )
         faults += laid.faults()
         if not faults and group_links is not None and group_links > a and group_links % a:
@@ -100,6 +114,7 @@ def dragonfly(
         num_nodes=num_nodes,
         num_ports=ports.count,
         nodes_per_router=p,
+        rails=side,
         routers=a,
         groups=laid.count,
         used=laid.used,
@@ -130,7 +145,7 @@ def dragonfly(
                 num_links=links // path.gateways,
             )
         )
-    notes = (_MINIMAL,) if laid.used > 1 else ()
+    notes = (_MINIMAL,) if side > 1 or num_nodes > p else ()
     return Fabric(ports=ports, blocks=tuple(blocks), path=path, notes=notes)
 
 
@@ -145,8 +160,8 @@ class DragonflyPath:
     ----------
     num_nodes, num_ports : int
         nodes, ports of a node
-    nodes_per_router, routers : int
-        nodes of a router, routers of a group
+    nodes_per_router, rails, routers : int
+        nodes of a router, routers that share them, routers of a group
     groups, used : int
         groups, those that have nodes
     links : int
@@ -156,6 +171,7 @@ class DragonflyPath:
     num_nodes: int
     num_ports: int
     nodes_per_router: int
+    rails: int
     routers: int
     groups: int
     used: int
@@ -175,8 +191,8 @@ class DragonflyPath:
     ) -> NDArray[np.int64]:
         """Rows in order of travel, shape (n, 5); see :data:`~clustersim.topology.fabric.PortPath`."""
         a, num_nics = self.routers, self.num_nodes * self.num_ports
-        source_group, source = np.divmod(source_node // self.nodes_per_router, a)
-        group, destination = np.divmod(destination_node // self.nodes_per_router, a)
+        source_group, source = self._router(source_node, source_port)
+        group, destination = self._router(destination_node, destination_port)
         away = source_group != group
         leave, enter = destination, destination  # inside a group one local hop leads there
         rows = np.full((len(source_node), 5), -1, dtype=np.int64, order="F")
@@ -193,6 +209,11 @@ class DragonflyPath:
         rows[:, 3] = self._local(group, enter, destination)
         rows[:, 4] = num_nics + destination_node * self.num_ports + destination_port
         return rows
+
+    def _router(self, node: NDArray[np.int64], port: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Group, and number in it, of the router that a port hangs on."""
+        group, block = np.divmod(node // self.nodes_per_router, self.routers // self.rails)
+        return group, block * self.rails + port % self.rails
 
     @property
     def _last(self) -> int:

@@ -59,8 +59,8 @@ def fabrics(draw: st.DrawFn) -> tuple[Callable[..., Fabric], dict[str, Any]]:
     if build in (torus, mesh):
         given["num_dims"] = draw(st.integers(1, 3))
     if build is dragonfly:
-        given = {"switch": SWITCH, "routers_per_group": draw(st.integers(2, 4)), "nodes_per_router": 1}
-        given |= {"global_links": 8, "radix": 32}
+        given = {"switch": SWITCH, "routers_per_group": draw(st.integers(2, 4)), "nodes_per_router": 2}
+        given |= {"global_links": 8, "radix": 32, "rails": draw(st.sampled_from([None, 1]))}
     if build is dragonfly_plus:
         given = {"switch": SWITCH, "leaves_per_group": draw(st.integers(1, 3)), "spines_per_group": 2}
         given |= {"nodes_per_leaf": draw(st.integers(1, 2)), "global_links": 32, "radix": 64}
@@ -113,7 +113,8 @@ SYMMETRIC: list[tuple[Callable[..., Fabric], dict[str, Any]]] = [
     (torus, {"link": LINK, "dims": (2, 2, 4)}),
     (ring, {"link": LINK}),
     (fully_connected, {"link": LINK}),
-    (dragonfly, {"switch": SWITCH, "routers_per_group": 2, "nodes_per_router": 1, "global_links": 7}),
+    (dragonfly, {"switch": SWITCH, "routers_per_group": 2, "nodes_per_router": 1, "global_links": 7, "rails": 1}),
+    (dragonfly, {"switch": SWITCH, "routers_per_group": 2, "nodes_per_router": 2, "global_links": 7}),
     (dragonfly_plus, {"switch": SWITCH, "leaves_per_group": 2, "nodes_per_leaf": 2, "global_links": 6}),
     (two_sites, {"switch": SWITCH, "wan_bandwidth": 2e10, "wan_latency": 5e-6}),
 ]

@@ -18,7 +18,7 @@ def test_frontier_tapers_its_global_links():
     topology = load_topology("frontier", nodes=256)
     table = topology.resources
     path = topology.router.crossing.path
-    assert (path.groups, path.used, path.routers * path.nodes_per_router) == (74, 2, 128)
+    assert (path.groups, path.used, path.routers * path.nodes_per_router // path.rails) == (74, 2, 128)
     across = table.kind == table.kinds.index("global")
     per_group = table.capacity[across].sum() / path.used
     injected = table.capacity[table.find("node0/nic0.tx")] * 4 * 128

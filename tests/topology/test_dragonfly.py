@@ -35,7 +35,7 @@ def small(a=4, h=2, p=1, groups=9, num_ports=1, **arguments):
         nodes_per_router=p,
         global_links=h,
         groups=groups,
-        **arguments,
+        **{"rails": 1, **arguments},
     )
 
 
@@ -153,12 +153,22 @@ def test_every_group_looks_the_same(a, h, p, num_ports, data):
 
 
 def test_left_out_the_numbers_are_balanced():
-    laid = lay(1000, 4)  # 64 ports: h = 16, four nodes of four ports, 32 routers
-    assert (laid.path.nodes_per_router, laid.path.routers, laid.path.groups) == (4, 32, 8)
+    laid = lay(1000, 4)  # 64 ports: h = 16, a port of 16 nodes, 32 routers, four to a node
+    assert (laid.path.nodes_per_router, laid.path.rails, laid.path.routers, laid.path.groups) == (16, 4, 32, 8)
     assert laid.path.links == 64  # 512 global ports over seven groups are 73, of which 64 go round evenly
     assert laid.blocks[-1].num_links == 2
     assert "shortest routes" in laid.notes[0]
-    assert lay(100, 4).notes == ()
+    assert lay(4, 4, rails=1).notes == ()
+
+
+def test_ports_of_a_node_spread_over_routers_or_share_one(wire, names):
+    given = {"routers_per_group": 4, "nodes_per_router": 2, "global_links": 2}
+    spread = wire(dragonfly, 12, num_gpus=2, **given)  # two routers to a node: four nodes a group
+    assert names(spread, 1, 3)[2:-2] == []
+    assert names(spread, 1, 4)[2:-2] == ["group0/router1/local0"]
+    assert names(spread, 1, 5)[2:-2] == ["group0/router1/local1"]
+    shared = wire(dragonfly, 12, num_gpus=2, rails=1, **given)
+    assert names(shared, 0, 4)[2:-2] == names(shared, 1, 5)[2:-2] == ["group0/router0/local0"]
 
 
 def test_a_machine_wired_for_more_groups_has_narrower_links_between_each_two():
@@ -184,6 +194,7 @@ def test_latency_counts_each_router_once(wire, names):
         (8, {"routers_per_group": 0, "global_links": 0}, [("fabric.routers_per_group", 1), ("fabric.global_links", 1)]),
         (0, {"local_links": 0}, [("nodes", 1), ("fabric.local_links", 1)]),
         (8, {"radix": 8, "routers_per_group": 8, "global_links": 2, "nodes_per_router": 1}, [("fabric.radix", 10)]),
+        (8, {"routers_per_group": 4, "global_links": 2, "rails": 2}, [("fabric.rails", 1)]),
         (99, {"routers_per_group": 2, "nodes_per_router": 1, "global_links": 1}, [("nodes", 6)]),
         (6, {"routers_per_group": 2, "nodes_per_router": 1, "global_links": 1, "groups": 9}, [("fabric.groups", 3)]),
         (6, {"routers_per_group": 2, "nodes_per_router": 1, "global_links": 1, "groups": 2}, [("fabric.groups", 3)]),
