@@ -1,112 +1,42 @@
-"""Equal nodes on a fabric: the topology of the regular families, in closed form."""
+"""Nodes on a fabric: the topology of the regular families, in closed form."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.faults import BadInput, Fault
-from clustersim.topology.fabric import Fabric, PortPath
+from clustersim.topology.cluster_router import ClusterRouter, Crossing, MixedRouter
+from clustersim.topology.fabric import Fabric, Ports
 from clustersim.topology.in_network import InNetwork
+from clustersim.topology.mixed import common_paths, common_tiers, distinct, stacked
 from clustersim.topology.node import Node
-from clustersim.topology.resources import ResourceTable
-from clustersim.topology.topology import LocalPath, Topology
+from clustersim.topology.resources import Block, ResourceTable
+from clustersim.topology.topology import Topology
 
-__all__ = ["ClusterRouter", "Crossing", "connect"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Crossing:
-    """How traffic leaves one node and enters another; rows of the node count from 0.
-
-    Parameters
-    ----------
-    port_of : NDArray[int64], shape (num_gpus,)
-        network port of each GPU
-    outward, inward : NDArray[int64], shape (num_gpus, hops)
-        between each GPU and its port, -1 where it needs no hop
-    path : PortPath
-        between ports, by the fabric's own rows
-    first : int
-        row of the fabric's first resource
-    relay_rails : int
-        see :class:`~clustersim.topology.fabric.Fabric`
-    """
-
-    port_of: NDArray[np.int64]
-    outward: NDArray[np.int64]
-    inward: NDArray[np.int64]
-    path: PortPath
-    first: int
-    relay_rails: int
+__all__ = ["ClusterRouter", "Crossing", "NodeKind", "connect", "connect_mixed"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class ClusterRouter:
-    """Routes of equal nodes: a table for the inside of one node, closed form for the rest.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeKind:
+    """Equal nodes of a cluster.
 
     Parameters
     ----------
-    num_gpus : int
-        GPUs of a node
-    base, stride : NDArray[int64], shape (rows of a node + 1,)
-        row r of node i is ``base[r] + i · stride[r]`` in the topology; the last entry answers for the padding, -1
-    between : NDArray[int64], shape (num_gpus, num_gpus, hops)
-        inside a node
-    crossing : Crossing, optional
-        between nodes
+    node : Node
+        each of them
+    count : int
+        how many
+    ports : Ports, optional
+        of each; None where there is no fabric
     """
 
-    num_gpus: int
-    base: NDArray[np.int64]
-    stride: NDArray[np.int64]
-    between: NDArray[np.int64]
-    crossing: Crossing | None
-
-    def __call__(self, source: NDArray[np.int64], destination: NDArray[np.int64]) -> NDArray[np.int64]:
-        """See :data:`~clustersim.topology.topology.Router`."""
-        source_node, a = np.divmod(source, self.num_gpus)
-        destination_node, b = np.divmod(destination, self.num_gpus)
-        apart = source_node != destination_node
-        if self.crossing is None or not apart.any():
-            return _pack(self._place(source_node, self.between[a, b]), len(source))
-        if apart.all():
-            return _pack(self._cross(self.crossing, source_node, a, destination_node, b), len(source))
-        near, far = np.flatnonzero(~apart), np.flatnonzero(apart)
-        inside = self(source[near], destination[near])
-        across = self(source[far], destination[far])
-        rows = np.full((len(source), max(inside.shape[1], across.shape[1])), -1, dtype=np.int64)
-        rows[near, : inside.shape[1]] = inside
-        rows[far, : across.shape[1]] = across
-        return rows
-
-    def _place(self, node: NDArray[np.int64], rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Hops by a node's own counting as hops of the topology."""
-        return [self.base[hop] + node * self.stride[hop] for hop in rows.T]
-
-    def _cross(
-        self,
-        crossing: Crossing,
-        source_node: NDArray[np.int64],
-        a: NDArray[np.int64],
-        destination_node: NDArray[np.int64],
-        b: NDArray[np.int64],
-    ) -> list[NDArray[np.int64]]:
-        """The hops of pairs on different nodes."""
-        port, arrival = crossing.port_of[a], crossing.port_of[b]
-        hops = []
-        apart = (port - arrival) % (crossing.relay_rails or 1) != 0
-        if apart.any():
-            sender = np.where(apart, b, a)
-            hops += self._place(source_node, self.between[a, sender])
-            a, port = sender, crossing.port_of[sender]
-        hops += self._place(source_node, crossing.outward[a])
-        for wire in crossing.path(source_node, port, destination_node, arrival).T:
-            hops.append(np.where(wire >= 0, wire + crossing.first, -1))
-        return hops + self._place(destination_node, crossing.inward[b])
+    node: Node
+    count: int
+    ports: Ports | None = None
 
 
 def connect(
@@ -140,80 +70,159 @@ def connect(
     BadInput
         when several nodes have no fabric between them
     """
-    if num_nodes < 1:
-        raise BadInput([Fault(key="nodes", value=num_nodes, rule="must be at least 1", nearest=1)])
+    kind = NodeKind(node=node, count=num_nodes, ports=fabric.ports if fabric else None)
+    return connect_mixed([kind], fabric, name=name, notes=notes, sources=sources)
+
+
+def connect_mixed(
+    kinds: Sequence[NodeKind],
+    fabric: Fabric | None,
+    *,
+    name: str,
+    notes: tuple[str, ...] = (),
+    sources: Mapping[str, str] | None = None,
+) -> Topology:
+    """Join nodes of several kinds, those of the first kind first.
+
+    Parameters
+    ----------
+    kinds : Sequence[NodeKind]
+        at least one
+    fabric : Fabric, optional
+        laid out for all nodes together, with the fastest NIC and the most ports and links of any kind
+    name, notes, sources
+        as in :func:`connect`
+
+    Raises
+    ------
+    BadInput
+        when several nodes have no fabric between them, or ports do not fit GPUs
+    """
+    num_nodes = sum(kind.count for kind in kinds)
+    if min(kind.count for kind in kinds) < 1:
+        fewest = min(kind.count for kind in kinds)
+        raise BadInput([Fault(key="nodes", value=fewest, rule="must be at least 1", nearest=1)])
     if fabric is None and num_nodes > 1:
         raise BadInput([Fault(key="nodes", value=num_nodes, rule="needs a fabric between the nodes", nearest=1)])
-    blocks = [replace(b, shape=(num_nodes, *b.shape), label=f"node{{}}/{b.label}") for b in node.blocks]
-    counts = np.array([b.count for b in node.blocks], dtype=np.int64)
-    first = np.concatenate(([0], np.cumsum(counts)[:-1]))
-    stride = np.repeat(counts, counts)
-    # A resource of node i stands at base + i * stride; the last entry answers for the padding, -1.
-    base = np.append(np.repeat(first * num_nodes - first, counts) + np.arange(counts.sum()), -1)
-    stride = np.append(stride, 0)
-    node_of, gpu = np.divmod(np.arange(num_nodes * node.num_gpus, dtype=np.int64), node.num_gpus)
-    router = ClusterRouter(
-        num_gpus=node.num_gpus,
+    nodes = [kind.node for kind in kinds]
+    node_blocks, base, stride = _rows(kinds)
+    first_slot = np.cumsum([0] + [node.num_gpus for node in nodes])
+    counts = [kind.count for kind in kinds]
+    kind_of_node = np.repeat(np.arange(len(kinds)), counts)
+    gpus = np.diff(first_slot)[kind_of_node]
+    node_of = np.repeat(np.arange(num_nodes, dtype=np.int64), gpus)
+    start = np.cumsum(gpus) - gpus
+    slot_of = np.arange(len(node_of), dtype=np.int64) - start[node_of] + first_slot[kind_of_node[node_of]]
+    num_rows = [sum(block.count for block in node.blocks) for node in nodes]
+    ways = ClusterRouter(
+        num_gpus=int(first_slot[-1]),
         base=base,
         stride=stride,
-        between=node.between,
-        crossing=None if fabric is None else _crossing(node, fabric, first=int(counts.sum()) * num_nodes),
+        between=stacked([node.between for node in nodes], num_rows),
+        crossing=_crossing(kinds, fabric, num_rows, first=sum(b.count for b in node_blocks)) if fabric else None,
     )
+    router = ways if len(kinds) == 1 else MixedRouter(node_of=node_of, slot_of=slot_of, ways=ways)
     in_network = None
-    if fabric is not None and fabric.reducing is not None and router.crossing is not None:
-        reducing = replace(router.crossing, path=fabric.reducing)
-        in_network = InNetwork(router=replace(router, crossing=reducing), slots=fabric.reduction_slots)
+    if fabric is not None and fabric.reducing is not None and ways.crossing is not None:
+        reducing = replace(ways, crossing=replace(ways.crossing, path=fabric.reducing))
+        by_device = reducing if isinstance(router, ClusterRouter) else replace(router, ways=reducing)
+        in_network = InNetwork(router=by_device, slots=fabric.reduction_slots)
+    cards, gpu_of = distinct([(node.gpus, node.gpu_of) for node in nodes])
+    sockets, cpu_of = distinct([(node.cpus, node.cpu_of) for node in nodes])
+    paths, differing = common_paths([node.local for node in nodes], num_rows)
+    tiers, uneven = common_tiers([node.tier_bytes for node in nodes])
+    own = tuple(dict.fromkeys(note for node in nodes for note in node.notes))
     return Topology(
         name=name,
-        gpus=node.gpus,
-        gpu_of=node.gpu_of[gpu],
+        gpus=cards,
+        gpu_of=gpu_of[slot_of],
         node_of=node_of,
-        cpus=node.cpus,
-        cpu_of=node.cpu_of[gpu],
-        resources=ResourceTable(blocks + list(fabric.blocks if fabric else ())),
+        cpus=sockets,
+        cpu_of=cpu_of[slot_of],
+        resources=ResourceTable([*node_blocks, *(_own_ports(kinds, fabric) if fabric else ())]),
         router=router,
         local={
-            kind: LocalPath(
-                rows=base[path.rows[gpu]] + node_of[:, None] * stride[path.rows[gpu]],
-                per_byte=path.per_byte,
-                latency=path.latency,
-            )
-            for kind, path in node.local.items()
+            what: replace(path, rows=base[path.rows[slot_of]] + node_of[:, None] * stride[path.rows[slot_of]])
+            for what, path in paths.items()
         },
-        tier_bytes=node.tier_bytes,
-        multicast=np.full(len(node_of), node.multicast),
+        tier_bytes=tiers,
+        multicast=np.repeat([node.multicast for node in nodes], counts)[node_of],
         in_network=in_network,
-        notes=node.notes + (fabric.notes if fabric else ()) + notes,
+        notes=own + (fabric.notes if fabric else ()) + differing + uneven + notes,
         sources=sources or {},
     )
 
 
-def _crossing(node: Node, fabric: Fabric, *, first: int) -> Crossing:
-    """The fabric's ports as seen from the node: each hangs beside the first GPU that uses it."""
-    port_of = np.array(fabric.ports.of_gpu, dtype=np.int64)
-    if len(port_of) != node.num_gpus:
-        rule = f"must name a port for each of the node's {node.num_gpus} GPUs"
-        raise BadInput([Fault(key="fabric.nic_of", value=fabric.ports.of_gpu, rule=rule, nearest=node.num_gpus)])
-    gpu = np.arange(node.num_gpus)
-    home = np.array([int(np.argmax(port_of == port)) for port in port_of])
+def _rows(kinds: Sequence[NodeKind]) -> tuple[list[Block], NDArray[np.int64], NDArray[np.int64]]:
+    """Blocks of all nodes; and ``base``, ``stride`` by the rows of one node of each kind, counted through."""
+    blocks: list[Block] = []
+    bases, strides = [], []
+    row = node = 0
+    for kind in kinds:
+        own = kind.node.blocks
+        blocks += [replace(b, shape=(kind.count, *b.shape), label=f"node{{}}/{b.label}", start=node) for b in own]
+        counts = np.array([b.count for b in own], dtype=np.int64)
+        first = np.concatenate(([0], np.cumsum(counts)[:-1]))
+        stride = np.repeat(counts, counts)
+        # Resource r of node i stands at base + i * stride.
+        bases.append(row + np.repeat(first * (kind.count - 1), counts) + np.arange(counts.sum()) - node * stride)
+        strides.append(stride)
+        row += int(counts.sum()) * kind.count
+        node += kind.count
+    # The last entry answers for the padding, -1.
+    return blocks, np.concatenate([*bases, [-1]]), np.concatenate([*strides, [0]])
+
+
+def _crossing(kinds: Sequence[NodeKind], fabric: Fabric, num_rows: list[int], *, first: int) -> Crossing:
+    """The fabric's ports as seen from the nodes: each hangs beside the first GPU that uses it."""
+    num_ports = fabric.ports.count
+    port_of, home, first_slot = [], np.full((len(kinds), num_ports), -1, dtype=np.int64), 0
+    for k, kind in enumerate(kinds):
+        of_gpu = np.array((kind.ports or fabric.ports).of_gpu, dtype=np.int64)
+        if len(of_gpu) != kind.node.num_gpus:
+            rule = f"must name a port for each of the node's {kind.node.num_gpus} GPUs"
+            value = (kind.ports or fabric.ports).of_gpu
+            raise BadInput([Fault(key="fabric.nic_of", value=value, rule=rule, nearest=kind.node.num_gpus)])
+        port_of.append(of_gpu)
+        ports, slots = np.unique(of_gpu, return_index=True)
+        home[k, ports] = first_slot + slots
+        first_slot += kind.node.num_gpus
+    kind_of = np.repeat(np.arange(len(kinds)), [kind.node.num_gpus for kind in kinds])
+    lacking = np.repeat(home < 0, [kind.count for kind in kinds], axis=0)
     return Crossing(
-        port_of=port_of,
-        outward=node.outward[gpu, home],
-        inward=node.inward[home, gpu],
+        num_nodes=len(lacking),
+        kind_of=kind_of,
+        port_of=np.concatenate(port_of),
+        home=home,
+        outward=stacked([kind.node.outward for kind in kinds], num_rows),
+        inward=stacked([kind.node.inward for kind in kinds], num_rows),
         path=fabric.path,
         first=first,
         relay_rails=fabric.relay_rails,
+        down=lacking if lacking.any() else None,
     )
 
 
-def _pack(hops: list[NDArray[np.int64]], num_pairs: int) -> NDArray[np.int64]:
-    """Hops as routes, shape (num_pairs, longest), with all padding at the end."""
-    width = len(hops) + 1
-    rows = np.full(num_pairs * width, -1, dtype=np.int64)
-    start = np.arange(num_pairs, dtype=np.int64) * width
-    free = start.copy()
-    for hop in hops:
-        rows[free] = hop  # padding does not move on, so the next hop overwrites it
-        free += hop >= 0
-    longest = int((free - start).max(initial=0))
-    return rows.reshape(num_pairs, width)[:, :longest]
+def _own_ports(kinds: Sequence[NodeKind], fabric: Fabric) -> list[Block]:
+    """The fabric's blocks, those of the ports cut by kind of node: each has its own NICs."""
+    num_nodes, widest = sum(kind.count for kind in kinds), fabric.ports
+    blocks: list[Block] = []
+    for block in fabric.blocks:
+        if len(kinds) == 1 or block.kind != "nic" or block.shape != (num_nodes, widest.count):
+            blocks.append(block)
+            continue
+        start = 0
+        for kind in kinds:
+            ports = kind.ports or widest
+            blocks.append(
+                replace(
+                    block,
+                    shape=(kind.count, widest.count),
+                    capacity=ports.nic.payload_bandwidth * ports.num_links,
+                    latency=block.latency - widest.nic.latency + ports.nic.latency,
+                    num_links=ports.num_links,
+                    start=start,
+                )
+            )
+            start += kind.count
+    return blocks

@@ -18,6 +18,7 @@ def fat_tree(
     levels: int | None = None,
     radix: int | None = None,
     ecmp: str = "ideal",
+    ecmp_seed: int = 0,
     sharp: bool = False,
 ) -> Fabric:
     """Traffic within a leaf's nodes crosses one switch; the rest climbs as high as it must.
@@ -30,7 +31,7 @@ def fat_tree(
         every switch
     num_nodes : int
         nodes
-    oversubscription, levels, radix, ecmp, sharp
+    oversubscription, levels, radix, ecmp, ecmp_seed, sharp
         see :class:`~clustersim.topology.tree.Tree`; an over-subscribed tree has at least two levels unless set
 
     Raises
@@ -47,6 +48,7 @@ def fat_tree(
         levels=levels,
         radix=radix,
         ecmp=ecmp,
+        ecmp_seed=ecmp_seed,
         sharp=sharp,
     )
     tiers = tree.tiers()

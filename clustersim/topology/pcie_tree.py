@@ -9,7 +9,7 @@ from clustersim.topology.node import Layout, Node, Rows, square
 __all__ = ["pcie_tree"]
 
 
-def pcie_tree(*, gpu: GPU, num_gpus: int, host: Host, peer_to_peer: bool = True) -> Node:
+def pcie_tree(*, gpu: GPU, num_gpus: int, host: Host, p2p: bool = True) -> Node:
     """A node whose GPUs reach each other over their host's PCIe.
 
     Peer to peer, a transfer crosses the lanes of both GPUs and, as far as they do not share it, the uplinks of their
@@ -24,7 +24,7 @@ def pcie_tree(*, gpu: GPU, num_gpus: int, host: Host, peer_to_peer: bool = True)
         GPUs in the node
     host : Host
         sockets, PCIe switches, lanes
-    peer_to_peer : bool
+    p2p : bool
         whether the driver lets GPUs read each other's memory; NVIDIA's does not for the RTX 4090
 
     Raises
@@ -36,7 +36,7 @@ def pcie_tree(*, gpu: GPU, num_gpus: int, host: Host, peer_to_peer: bool = True)
     wiring = host.wire(layout, gpu, num_gpus)
     paths: list[list[Rows]] = [
         [
-            () if a == b else (*wiring.outward[a][b], *wiring.inward[b][b]) if peer_to_peer else wiring.staged[a][b]
+            () if a == b else (*wiring.outward[a][b], *wiring.inward[b][b]) if p2p else wiring.staged[a][b]
             for b in range(num_gpus)
         ]
         for a in range(num_gpus)

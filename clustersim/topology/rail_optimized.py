@@ -19,6 +19,7 @@ def rail_optimized(
     levels: int | None = None,
     radix: int | None = None,
     ecmp: str = "ideal",
+    ecmp_seed: int = 0,
     sharp: bool = False,
     rails: int | None = None,
     pxn: bool = True,
@@ -35,7 +36,7 @@ def rail_optimized(
         every switch
     num_nodes : int
         nodes
-    oversubscription, levels, radix, ecmp, sharp
+    oversubscription, levels, radix, ecmp, ecmp_seed, sharp
         see :class:`~clustersim.topology.tree.Tree`; levels are at least 2 unless set: rails are built with a spine
     rails : int, optional
         leaves beside each other in a group; port p hangs on leaf p modulo this. One for each port when left out; a rack
@@ -58,6 +59,7 @@ def rail_optimized(
         levels=levels,
         radix=radix,
         ecmp=ecmp,
+        ecmp_seed=ecmp_seed,
         sharp=sharp,
         min_levels=2,
     )

@@ -41,6 +41,8 @@ class Block:
         name pattern over the indices: ``"node{}/gpu{}/nvlink.up"``
     num_links : int
         parallel equal links that one resource stands for (ideal ECMP makes them one)
+    start : int
+        number of the first one, along the first index
     """
 
     kind: str
@@ -49,6 +51,7 @@ class Block:
     latency: Annotated[float, Unit("s")]
     label: str
     num_links: int = 1
+    start: int = 0
 
     @property
     def count(self) -> int:
@@ -103,11 +106,16 @@ class ResourceTable:
         IndexError
             when there is no such row
         """
+        block = self.block(row)
+        head, *pieces = block.label.split("{}")
+        return head + "".join(f"{i}{piece}" for i, piece in zip(self.index(row), pieces, strict=True))
+
+    def index(self, row: int) -> tuple[int, ...]:
+        """The indices in the name of the resource in ``row``."""
         number = self._number(row)
         block = self.blocks[number]
-        index = np.unravel_index(row - int(self.first[number]), block.shape)
-        head, *pieces = block.label.split("{}")
-        return head + "".join(f"{int(i)}{piece}" for i, piece in zip(index, pieces, strict=True))
+        index = [int(i) for i in np.unravel_index(row - int(self.first[number]), block.shape)]
+        return (index[0] + block.start, *index[1:]) if index else ()
 
     def names(self, rows: Sequence[int] | NDArray[np.int64] | None = None) -> list[str]:
         """Names of ``rows``, of all when None."""
@@ -130,12 +138,16 @@ class ResourceTable:
     def nearest(self, name: str) -> str | None:
         """A resource whose name looks like ``name``: the numbers given, made to fit, in the closest name pattern."""
         numbers = [int(number) for number in re.findall(r"\d+", name)]
-        patterns = {re.sub(r"\{\}|\d+", "#", block.label): block for block in self.blocks}
+        patterns: dict[str, list[Block]] = {}
+        for block in self.blocks:
+            patterns.setdefault(re.sub(r"\{\}|\d+", "#", block.label), []).append(block)
         pattern = nearest_name(re.sub(r"\d+", "#", name), patterns)
         if pattern is None:
             return None
-        block = patterns[pattern]
-        index = [min(number, n - 1) for number, n in zip(numbers, block.shape, strict=False)]
+        like = patterns[pattern]
+        block = next((b for b in like if b.shape and numbers[0] < b.start + b.shape[0]), like[-1])
+        numbers[:1] = [number - block.start for number in numbers[:1]]
+        index = [min(max(number, 0), n - 1) for number, n in zip(numbers, block.shape, strict=False)]
         index += [0] * (len(block.shape) - len(index))
         row = int(np.ravel_multi_index(index, block.shape)) if index else 0
         return self.name(int(self.first[self.blocks.index(block)]) + row)
@@ -172,6 +184,8 @@ def _match(block: Block, name: str) -> int | None:
             return None
         index.append(int(rest[:digits]))
         rest = rest[digits + len(piece) :]
-    if rest or any(i >= n for i, n in zip(index, block.shape, strict=True)):
+    if index:
+        index[0] -= block.start
+    if rest or any(not 0 <= i < n for i, n in zip(index, block.shape, strict=True)):
         return None
     return int(np.ravel_multi_index(index, block.shape)) if index else 0

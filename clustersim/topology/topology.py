@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -185,37 +184,31 @@ class Topology:
         return replace(self, resources=self.resources.with_capacity(rows, changed))
 
     def without_links(self, names: Iterable[str]) -> Topology:
-        """The same cluster after links have failed.
+        """The same cluster after links, ports or switches have failed.
 
         A resource that stands for m parallel links keeps (m - k)/m of its capacity when it is named k times. Give all
-        failed links in one call: a second call counts from what the first has left.
+        that has failed in one call: a second call counts from what the first has left.
+
+        A network port of a node that is lost whole, or the leaf that it hangs on, sends its traffic over the next port:
+        on fabrics that relay between rails over the next rail's, at both ends; on others over the next port of its own
+        node, which it reaches through the host. With hashed ECMP the flows of a lost link are hashed over the others.
 
         Parameters
         ----------
         names : Iterable[str]
-            resources, one direction each: ``node3/nic1.tx``, ``leaf0/up``
+            a resource, one direction of a link: ``leaf0/up``, ``node3/gpu1/nvlink.up``; both directions of a network
+            port: ``node3/nic1``; a switch of a tree: ``leaf0``, one of those called ``pod0`` or ``core0``; or
+            ``rail3``, all of a rail's leaves
 
         Raises
         ------
         BadInput
-            when a name is not a resource of this topology, or none of its links would be left: routes do not change, so
-            nothing could pass; a slow link is the nearest thing
+            when a name is none of these, or no way would be left; a slow link is then the nearest thing
         """
-        faults, factors = [], {}
-        for name, failed in Counter(names).items():
-            try:
-                num_links = self.resources.block(self.resources.find(name)).num_links
-            except KeyError:
-                rule, nearest = f"is not a resource of {self.name}", self.resources.nearest(name)
-                faults.append(Fault(key="perturb.failed_links", value=name, rule=rule, nearest=nearest))
-                continue
-            if failed >= num_links:
-                rule = f"leaves no route: {failed} of {num_links} parallel links failed"
-                faults.append(Fault(key="perturb.failed_links", value=name, rule=rule, nearest=f"slow_links of {name}"))
-            factors[name] = (num_links - failed) / num_links
-        if faults:
-            raise BadInput(faults)
-        return self.with_capacity(factors)
+        from clustersim.topology.failure import without_links
+
+        names = tuple(names)
+        return without_links(self, names) if names else self
 
     def with_devices(self, devices: Mapping[int, GPU]) -> Topology:
         """The same cluster with other cards in some slots, on the same links.

@@ -1,4 +1,4 @@
-"""Trees of switches with ideal ECMP: the parallel uplinks of one group of switches are one resource a direction."""
+"""Trees of switches, laid out from a few numbers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clustersim.faults import BadInput, Fault
+from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.switch import Switch
 from clustersim.topology.fabric import Fabric, Ports
+from clustersim.topology.hashed_tree import HashedTree
 from clustersim.topology.resources import Block
 from clustersim.topology.switch_tree import ReducingTree, SwitchTree, Tier
 
@@ -17,6 +18,10 @@ __all__ = ["SwitchTree", "Tier", "Tree"]
 GROUPS = ("leaf", "pod", "zone")
 """Names of the groups below the top: a leaf is one switch, a pod leaves under common spines, a zone pods under
 common cores."""
+
+
+ECMP = ("ideal", "hashed")
+HASHED = "hashed ECMP: nearly every rank whose traffic leaves its leaf is a class of its own"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,8 +49,11 @@ class Tree:
         levels of switches; as few as hold the nodes when left out, but not below ``min_levels``
     radix : int, optional
         ports of a switch; the switch's own when left out
-    ecmp : str
-        ``ideal``: flows spread evenly over parallel links
+    ecmp : {"ideal", "hashed"}
+        how flows take parallel links: spread evenly over all of them, which are one resource; or each one by hash of
+        its two ports, which makes every link a resource of its own
+    ecmp_seed : int
+        of the hash
     min_levels : int
         see ``levels``
     sharp : bool
@@ -65,6 +73,7 @@ class Tree:
     levels: int | None = None
     radix: int | None = None
     ecmp: str = "ideal"
+    ecmp_seed: int = 0
     min_levels: int = 1
     sharp: bool = False
 
@@ -84,9 +93,16 @@ class Tree:
             rule = f"must be from 1 to the {self.ports.count} ports of a node"
             nearest = min(max(self.rails, 1), self.ports.count)
             faults.append(Fault(key="fabric.rails", value=self.rails, rule=rule, nearest=nearest))
-        if self.ecmp != "ideal":
-            rule = "is not a way to choose among parallel links that is modelled"
-            faults.append(Fault(key="fabric.ecmp", value=self.ecmp, rule=rule, nearest="ideal"))
+        if self.ecmp not in ECMP:
+            rule = f"is not a way to choose among parallel links: {', '.join(ECMP)}"
+            like = nearest_name(self.ecmp, ECMP) or "ideal"
+            faults.append(Fault(key="fabric.ecmp", value=self.ecmp, rule=rule, nearest=like))
+        if self.ecmp_seed < 0:
+            rule = "must be zero or positive"
+            faults.append(Fault(key="fabric.ecmp_seed", value=self.ecmp_seed, rule=rule, nearest=0))
+        if self.sharp and self.ecmp == "hashed":
+            rule = "needs fabric.ecmp=ideal: a reduction keeps to one tree of links, not to one for each pair of ports"
+            faults.append(Fault(key="fabric.sharp", value=True, rule=rule, nearest=False))
         if self.sharp and self.switch.reduction_bandwidth is None:
             rule = f"needs switches that reduce: {self.switch.name} has no reduction_bandwidth"
             faults.append(Fault(key="fabric.sharp", value=True, rule=rule, nearest=False))
@@ -179,37 +195,40 @@ class Tree:
             )
             for way, switch_latency in (("tx", self.switch.latency), ("rx", 0.0))
         ]
-        for name, tier in zip(GROUPS, tiers, strict=False):
+        levels = (*tiers, Tier(nodes=self.num_nodes, rails=1 if tiers else self.rails, num_uplinks=0, num_above=0))
+        names = (*GROUPS[: len(tiers)], "core" if tiers else GROUPS[0])
+        hashed = self.ecmp == "hashed"
+        for name, tier in zip(names, tiers, strict=False):
+            groups = -(-self.num_nodes // tier.nodes) * tier.rails
             blocks += [
                 Block(
                     kind=f"{name}_{way}",
-                    shape=(-(-self.num_nodes // tier.nodes) * tier.rails,),
-                    capacity=port * tier.num_uplinks,
+                    shape=(groups, tier.num_uplinks) if hashed else (groups,),
+                    capacity=port if hashed else port * tier.num_uplinks,
                     latency=self.switch.latency,
-                    label=f"{name}{{}}/{way}",
-                    num_links=tier.num_uplinks,
+                    label=f"{name}{{}}/{way}[{{}}]" if hashed else f"{name}{{}}/{way}",
+                    num_links=1 if hashed else tier.num_uplinks,
                 )
                 for way in ("up", "down")
             ]
-        levels = (*tiers, Tier(nodes=self.num_nodes, rails=1 if tiers else self.rails, num_uplinks=0, num_above=0))
         if self.sharp:
-            blocks += self._engines(levels)
+            blocks += self._engines(levels, names)
         first = tuple(int(row) for row in np.concatenate(([0], np.cumsum([block.count for block in blocks]))))
-        path = SwitchTree(num_ports=self.ports.count, tiers=tiers, first=first[: 2 * len(levels)])
-        engines = first[2 * len(levels) : -1]
+        path = SwitchTree(num_ports=self.ports.count, levels=levels, names=names, first=first)
+        if hashed:
+            notes += (HASHED if tiers else "fabric.ecmp=hashed has no effect: there are no parallel links",)
         return Fabric(
             ports=self.ports,
             blocks=tuple(blocks),
-            path=path,
+            path=HashedTree(groups=path, first=first, seed=self.ecmp_seed) if hashed else path,
             relay_rails=relay_rails,
-            reducing=ReducingTree(links=path, levels=levels, engines=engines) if self.sharp else None,
+            reducing=ReducingTree(links=path, engines=first[2 * len(levels) : -1]) if self.sharp else None,
             reduction_slots=self.switch.reduction_slots or 0,
             notes=notes,
         )
 
-    def _engines(self, levels: tuple[Tier, ...]) -> list[Block]:
+    def _engines(self, levels: tuple[Tier, ...], names: tuple[str, ...]) -> list[Block]:
         """Reduction engines of each level: a leaf's is one switch's, a higher group's those of all its switches."""
-        names = [*GROUPS[: len(levels) - 1], "core" if len(levels) > 1 else "leaf"]
         switches = [1, *(tier.num_above for tier in levels[:-1])]
         return [
             Block(

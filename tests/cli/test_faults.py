@@ -56,7 +56,7 @@ def test_counts(call: Callable[..., Any], key: str, value: str) -> None:
         "fabric.oversubscription=0.5",
         "fabric.oversubscription=nan",
         "fabric.levels=9",
-        "fabric.ecmp=hashed",
+        "fabric.ecmp=hash",
         "nics_per_node=3",
         "perturb.slow_ranks={0: -1}",
         "perturb.slow_ranks={0: nan}",

@@ -10,9 +10,9 @@ from clustersim.topology.pcie_tree import pcie_tree
 
 @pytest.fixture
 def box(parts):
-    def build(*, peer_to_peer=True, **host):
+    def build(*, p2p=True, **host):
         settings = {"cpu": parts.cpu, "num_sockets": 2, "link": parts.pcie, "socket_link": parts.pcie, **host}
-        node = pcie_tree(gpu=parts.gpu, num_gpus=4, host=Host(**settings), peer_to_peer=peer_to_peer)
+        node = pcie_tree(gpu=parts.gpu, num_gpus=4, host=Host(**settings), p2p=p2p)
         return connect(node, None, name="box")
 
     return build
@@ -38,7 +38,7 @@ def test_gpus_under_one_switch_never_leave_it(box, names):
 
 
 def test_without_peer_access_host_memory_is_written_and_read(box, names):
-    topology = box(peer_to_peer=False)
+    topology = box(p2p=False)
     assert names(topology, 0, 1) == [
         "node0/gpu0/pcie.up",
         "node0/cpu0/dram",

@@ -41,18 +41,18 @@ class TestFailedLinks:
 
     def test_the_last_link_cannot_fail(self, make):
         with pytest.raises(BadInput, match="no route: 1 of 1") as error:
-            make(2).without_links(["node0/nic0.tx"])
-        assert error.value.faults[0].nearest == "slow_links of node0/nic0.tx"
+            make(2).without_links(["node0/gpu0/pcie.up"])
+        assert error.value.faults[0].nearest == "slow_links of node0/gpu0/pcie.up"
         with pytest.raises(BadInput, match="no route: 10 of 10"):
             make(1).without_links(["node0/gpu3/nvlink.up"] * 10)
 
     def test_every_fault_is_named_with_the_nearest_resource(self, make):
         with pytest.raises(BadInput) as error:
-            make(2).without_links(["node0/nic9.tx", "node5/nic1.tx", "node0/nic0.rx"])
+            make(2).without_links(["node0/nic9.tx", "node5/nic1.tx", "node0/gpu7/hbm"])
         assert [fault.nearest for fault in error.value.faults] == [
             "node0/nic7.tx",
             "node1/nic1.tx",
-            "slow_links of node0/nic0.rx",
+            "slow_links of node0/gpu7/hbm",
         ]
 
 

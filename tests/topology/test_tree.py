@@ -133,7 +133,9 @@ def test_levels_grow_with_the_nodes(make, num_nodes, levels):
         ({"levels": 9}, "fabric.levels", 4),
         ({"levels": 1}, "fabric.levels", 2),
         ({"radix": 4}, "fabric.radix", 16),
-        ({"ecmp": "hashed"}, "fabric.ecmp", "ideal"),
+        ({"ecmp": "hash"}, "fabric.ecmp", "hashed"),
+        ({"ecmp": "flowlet"}, "fabric.ecmp", "ideal"),
+        ({"ecmp_seed": -1}, "fabric.ecmp_seed", 0),
     ],
 )
 def test_settings_out_of_range_name_the_nearest_legal_one(make, arguments, key, nearest):
@@ -145,13 +147,15 @@ def test_settings_out_of_range_name_the_nearest_legal_one(make, arguments, key, 
 
 def test_all_faults_come_at_once(make):
     with pytest.raises(BadInput) as error:
-        make(0, oversubscription=0, levels=7, ecmp="hashed", rails=9)
+        make(0, oversubscription=0, levels=7, ecmp="random", ecmp_seed=-1, rails=9, sharp=True)
     assert [fault.key for fault in error.value.faults] == [
         "nodes",
         "fabric.oversubscription",
         "fabric.levels",
         "fabric.rails",
         "fabric.ecmp",
+        "fabric.ecmp_seed",
+        "fabric.sharp",
     ]
 
 
