@@ -104,6 +104,21 @@ def test_a_failed_uplink() -> None:
     assert step_s(broken) - step_s(over_subscribed(4)) == pytest.approx((after - before) / 1e9, abs=1e-8)
 
 
+def test_a_failed_rail() -> None:
+    """The traffic of rail 3 goes over the ports of rail 4; gradients of two ranks of eight wait for two rings."""
+    cluster = cs.load_topology("dgx-h100", nodes=4)
+    whole = cs.simulate(cluster, training(tuple(range(4))), algorithms=RINGS)
+    broken = cs.simulate(cluster, training(tuple(range(4))), algorithms=RINGS, perturb={"failed_links": ["rail3"]})
+    nbytes, ns = gradients(whole)
+    shared = 2 * 2 * 3 / 4 * nbytes / capacity(cluster, "node0/nic4.tx") * 1e9
+    by_class = broken.trace.loc[durations(broken, "dp").index]
+    took = by_class["end_ns"] - by_class["start_ns"]
+    assert dict(took.groupby(by_class["rank"]).max()) == {0: ns, 3: round(shared), 4: round(shared)}
+    assert by_class.set_index("rank")["multiplicity"].tolist() == [24, 4, 4]
+    assert step_s(broken) - step_s(whole) == pytest.approx((round(shared) - ns) / 1e9, abs=1e-8)
+    assert any("rail3 failed" in warning for warning in broken.warnings)
+
+
 # --- jobs side by side -----------------------------------------------------------------------------------------------
 
 
