@@ -28,7 +28,8 @@ class Overlap:
     Parameters
     ----------
     sm : float
-        on the SMs taken, from 0 to 100; 0 leaves all of them to kernels. The product is rounded to whole SMs
+        on the SMs taken, from 0 to 100; 0 leaves all of them to kernels. The product is rounded to whole SMs; one stays
+        free
     hbm : float
         on the bytes read and written in HBM, from 0 to 100; 0 leaves all bandwidth to kernels. A collective whose
         busiest resource is HBM changes with it even when it is alone; between GPUs that is the links, by far
