@@ -11,7 +11,7 @@ __all__ = ["TopologyCard"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TopologyCard:
-    """A cluster of equal nodes, in names and numbers.
+    """A cluster in names and numbers, of equal nodes or of several kinds.
 
     ``node`` and ``fabric`` each have a ``build``: a short name of :mod:`clustersim.topology.families` or a callable of
     one's own, ``"my_package.fabrics:butterfly"``. Their other keys are that builder's parameters, a part by the name of
@@ -22,7 +22,11 @@ class TopologyCard:
     name : str
         card name, ``dgx-h100``
     node : Mapping[str, Any]
-        what is inside one node
+        what is inside one node; empty where there is a mix
+    mix : tuple[Mapping[str, Any], ...]
+        kinds of nodes on one fabric, in order: each with its ``count`` and either the ``topology`` whose nodes they
+        are, or ``node`` and ``host`` of its own; and ``nic``, ``nics_per_node`` and ``nic_of`` where they are not that
+        topology's
     host : Mapping[str, Any]
         sockets, PCIe and drives of a node, :class:`clustersim.topology.host.Host`; empty where the node's builder knows
         them by itself, as superchips do
@@ -40,7 +44,8 @@ class TopologyCard:
     """
 
     name: str
-    node: Mapping[str, Any]
+    node: Mapping[str, Any] = field(default_factory=dict)
+    mix: tuple[Mapping[str, Any], ...] = ()
     host: Mapping[str, Any] = field(default_factory=dict)
     fabric: Mapping[str, Any] = field(default_factory=dict)
     communication: Mapping[str, Any] = field(default_factory=dict)

@@ -29,10 +29,13 @@ GPUS_PER_NODE = {
 }
 
 
+MIXES = {"mixed-a100-h100"}
+
+
 @pytest.mark.parametrize("name", CARDS)
 class TestEveryCard:
     def test_loads_and_is_sound_at_several_sizes(self, name):
-        for nodes in (1, 3, 40):
+        for nodes in (2, 40) if name in MIXES else (1, 3, 40):
             topology = load_topology(name, nodes=nodes)
             assert topology.num_devices == nodes * GPUS_PER_NODE.get(name, 8)
             assert topology.num_nodes == nodes
@@ -214,3 +217,97 @@ class TestOwnCard:
         """
         with pytest.raises(BadInput, match=r"host: .* has no place"):
             load_topology(card(text))
+
+
+TWO_KINDS = """
+[[mix]]
+topology = "dgx-a100"
+count = 1
+
+[[mix]]
+count = 2
+nic = "connectx-7"
+nics_per_node = 2
+node = {{ build = "nvswitch", gpu = "h100-sxm", num_gpus = 4, link = "nvlink4", num_links = 18, switch = "nvswitch3" }}
+host = {{ cpu = "xeon-8480c", num_sockets = 2, link = "pcie5" }}
+{more}
+[fabric]
+build = "{build}"
+switch = "quantum-2"
+
+[sources]
+mix = "assumed: mine"
+"""
+
+
+class TestMix:
+    @pytest.fixture
+    def mixed(self, tmp_path):
+        def load(build="rail_optimized", more="", **overrides):
+            (tmp_path / "mine.toml").write_text(TWO_KINDS.format(build=build, more=more))
+            return load_topology(tmp_path / "mine.toml", **overrides)
+
+        return load
+
+    @pytest.mark.parametrize("build", ["rail_optimized", "fat_tree"])
+    def test_nodes_of_unequal_size_are_numbered_in_order(self, mixed, build):
+        topology = mixed(build)
+        assert np.bincount(topology.node_of).tolist() == [8, 4, 4]
+        assert [topology.gpus[i].name for i in topology.gpu_of] == ["a100-sxm-80gb"] * 8 + ["h100-sxm"] * 8
+        assert check(topology) == []
+        assert topology.multicast.tolist() == [False] * 8 + [True] * 8
+
+    def test_each_kind_has_its_own_ports(self, mixed):
+        resources = mixed().resources
+        rate = {name: resources.capacity[resources.find(name)] for name in ("node0/nic0.tx", "node1/nic1.rx")}
+        assert rate == {"node0/nic0.tx": 24e9, "node1/nic1.rx": 48e9}
+
+    def test_paths_that_not_all_have_are_left_out_with_a_note(self, mixed):
+        topology = mixed()
+        assert {"hbm", "dram", "h2d", "d2h"} == set(topology.local)
+        assert "nvme_read: left out, since not every kind of node has it" in topology.notes
+
+    def test_more_nodes_keep_the_proportions(self, mixed):
+        assert np.bincount(mixed(nodes=6).node_of).tolist() == [8, 8, 4, 4, 4, 4]
+        with pytest.raises(BadInput, match="stand 1:2") as error:
+            mixed(nodes=7)
+        assert (error.value.faults[0].key, error.value.faults[0].nearest) == ("nodes", 6)
+
+    def test_every_fault_of_every_entry(self, mixed):
+        more = """
+[[mix]]
+topology = "dgx-h100"
+nodes = 2
+count = 0
+
+[[mix]]
+count = 1
+
+[[mix]]
+topology = "dgx-h200"
+count = 1
+
+[[mix]]
+topology = "mixed-a100-h100"
+count = 1
+
+[[mix]]
+topology = "dgx-h100"
+count = 1
+nic = "connectx-9"
+"""
+        with pytest.raises(BadInput) as error:
+            mixed(more=more)
+        found = {fault.key: fault.nearest for fault in error.value.faults}
+        assert found == {
+            "mix.2.nodes": "node",
+            "mix.2.count": 1,
+            "mix.3": None,
+            "mix.4.topology": "hgx-h200",
+            "mix.5.topology": None,
+            "mix.6.nic": "connectx-8",
+        }
+
+    def test_a_node_beside_a_mix_has_no_place(self, mixed):
+        with pytest.raises(BadInput, match="has no place beside mix"):
+            mixed(**{"node.num_gpus": 4})
