@@ -124,7 +124,7 @@ KEYS: Mapping[str, Key] = {
     "fabric.levels": Key(Whole(1, 4), "levels of switches", otherwise="as few as hold the nodes"),
     "fabric.radix": Key(Whole(2, 2**16), "ports of a switch", otherwise="the switch's own"),
     "fabric.ecmp": Key(
-        Word(("ideal", "hashed")), "how flows take parallel links: evenly, or each one by hash of its two ports", "ideal"
+        Word(("ideal", "hashed")), "how flows take parallel links: evenly, or each one by hash of its ports", "ideal"
     ),
     "fabric.ecmp_seed": Key(Whole(0, 2**32 - 1), "of the hash", 0),
     "fabric.nic_of": Key(Wholes(0, 1023, 1024), "network port of each GPU of a node", otherwise="in order"),
