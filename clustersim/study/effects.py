@@ -135,6 +135,19 @@ def _links(case: _Case) -> str | None:
     return None if names & used else f"nothing crosses {', '.join(sorted(names))}"
 
 
+def _failed(case: _Case) -> str | None:
+    """As a slow link; what has failed whole is crossed by nobody, so the routes that led over it tell."""
+    reason = _links(case)
+    left = case.topology.without_links(case.value)
+    if reason is None or left.router is case.topology.router:
+        return reason
+    pairs = _pairs_apart(case.topology, case.job)
+    if pairs is None:
+        return None
+    ways = zip(_ways(case.topology, pairs), _ways(left, pairs), strict=True)
+    return reason if all(np.array_equal(before, after) for before, after in ways) else None
+
+
 def _no_kernel_beside(case: _Case) -> str | None:
     return None if _beside_a_collective(case.result, Compute) else "no kernel ran beside a collective"
 
@@ -171,5 +184,5 @@ _RULES: dict[str, Callable[[_Case], str | None]] = {
     "overlap.hbm": _nothing_beside,
     "perturb.slow_ranks": _slow_ranks,
     "perturb.slow_links": _links,
-    "perturb.failed_links": _links,
+    "perturb.failed_links": _failed,
 }

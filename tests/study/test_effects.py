@@ -41,7 +41,12 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         ({"node0/nic0.tx": 1.0}, TWO_NODES, False),
         ({"node0/nic0.tx": 0.5}, TWO_NODES, True),
     ],
-    "perturb.failed_links": [(("leaf0/up",), TWO_NODES, False), (("leaf0/up",) * 12, TREE, True)],
+    "perturb.failed_links": [
+        (("leaf0/up",), TWO_NODES, False),
+        (("leaf0/up",) * 12, TREE, True),
+        (("node0/nic0",), ONE_NODE, False),
+        (("rail0",), TWO_NODES, True),
+    ],
 }
 FLAT = [(key, *case) for key, cases in CASES.items() for case in cases]
 
