@@ -74,6 +74,10 @@ class Hierarchical:
     pipelined: bool = False
     name: str = "hierarchical"
 
+    def __repr__(self) -> str:
+        names = [f"{part}={_name_of(getattr(self, part))}" for part in ("inside", "between", "exchange")]
+        return f"Hierarchical({', '.join(names)}, pipelined={self.pipelined}, name={self.name!r})"
+
     def __call__(self, kind: str, nbytes: int, shape: GroupShape) -> Traffic:
         """Flows; see the class."""
         require_call(self.name, kind, nbytes, KINDS)
@@ -108,6 +112,11 @@ class Hierarchical:
 
 hierarchical = Hierarchical()
 """Rings inside nodes and between them, direct exchanges for all-to-all, one part after the other."""
+
+
+def _name_of(algorithm: Algorithm) -> str:
+    """Of a function its name, for its own repr tells where in memory it is."""
+    return getattr(algorithm, "__name__", repr(algorithm))
 
 
 def _on_every_lane(algorithm: Algorithm, kind: str, nbytes: int, shape: GroupShape, layout: Layout) -> Traffic:

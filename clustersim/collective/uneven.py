@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,8 +61,8 @@ class Uneven:
         return hash(self.share.tobytes())
 
     def __repr__(self) -> str:
-        n = len(self.share)
-        return f"Uneven({n} members, the fullest receives {n and self.share.sum(axis=0).max():.3g} of one's bytes)"
+        fullest, digest = self.share.sum(axis=0).max(), sha256(self.share.tobytes()).hexdigest()[:8]
+        return f"Uneven({len(self.share)} members, the fullest receives {fullest:.3g} of one's bytes, {digest})"
 
     def __call__(self, kind: str, nbytes: int, shape: GroupShape) -> Traffic:
         """Flows; see the class."""

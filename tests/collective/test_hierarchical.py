@@ -138,6 +138,14 @@ def test_equal_objects_are_equal_algorithms():
     assert Hierarchical(inside=nvls) != hierarchical
 
 
+def test_a_result_can_say_which_it_was():
+    outer = Hierarchical(inside=nvls, between=Hierarchical(name="own"))
+    assert repr(outer) == (
+        "Hierarchical(inside=nvls, between=Hierarchical(inside=ring, between=ring, exchange=direct, pipelined=False, "
+        "name='own'), exchange=direct, pipelined=False, name='hierarchical')"
+    )
+
+
 def test_on_meshes_each_node_has_the_rings_of_its_own_links():
     """Two nodes of three, joined in opposite orders."""
     rings = np.array([[1, 2, 0, 5, 3, 4]])

@@ -89,6 +89,7 @@ def test_equal_matrices_are_one_algorithm() -> None:
     assert one == other == pickle.loads(pickle.dumps(one))
     assert hash(one) == hash(other)
     assert one != Uneven([[0.5, 0.5], [0.5, 0.5]])
+    assert repr(one) == repr(other) != repr(Uneven([[0.5, 0.5], [0.0, 1.0]][::-1]))
     with pytest.raises(ValueError, match="read-only"):
         one.share[0, 0] = 1
 
