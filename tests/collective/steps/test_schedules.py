@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from clustersim.collective import direct as whole_direct
+from clustersim.collective import halving_doubling as whole_halving_doubling
 from clustersim.collective import hierarchical as whole_hierarchical
 from clustersim.collective import ring as whole_ring
 from clustersim.collective import tree as whole_tree
 from clustersim.collective.steps.direct import direct
+from clustersim.collective.steps.halving_doubling import halving_doubling
 from clustersim.collective.steps.hierarchical import hierarchical
 from clustersim.collective.steps.proof import moved, prove
 from clustersim.collective.steps.ring import closed_rings, ring
@@ -22,6 +24,7 @@ from clustersim.faults import BadInput
 
 WHOLE: dict[object, tuple[tuple[str, ...], Algorithm]] = {
     direct: (whole_direct.KINDS, whole_direct.direct),
+    halving_doubling: (whole_halving_doubling.KINDS, whole_halving_doubling.halving_doubling),
     hierarchical: (whole_hierarchical.KINDS, whole_hierarchical.hierarchical),
     ring: (whole_ring.KINDS, whole_ring.ring),
     tree: (whole_tree.KINDS, whole_tree.tree),
@@ -55,7 +58,7 @@ def calls() -> Iterator[object]:
         for kind in kinds:
             for num_nodes, m in GRIDS:
                 yield pytest.param(steps, kind, num_nodes, m, None, id=f"{steps.__name__} {kind} {num_nodes}x{m}")  # type: ignore[attr-defined]
-            if steps is not direct and kind != "all_to_all":
+            if steps in (hierarchical, ring, tree) and kind != "all_to_all":
                 for num_nodes in (1, 4):
                     name = f"{steps.__name__} {kind} meshes {num_nodes}x4"  # type: ignore[attr-defined]
                     yield pytest.param(steps, kind, num_nodes, 4, MESH, id=name)
