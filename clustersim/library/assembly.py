@@ -19,6 +19,7 @@ from clustersim.topology.fabric import Fabric, Ports
 from clustersim.topology.families import FABRICS, NODES
 from clustersim.topology.host import Host
 from clustersim.topology.node import Node
+from clustersim.topology.storage import SharedStorage
 from clustersim.topology.topology import Topology
 
 __all__ = ["COMMUNICATION", "assemble"]
@@ -78,6 +79,8 @@ def assemble(card: Card, described: TopologyCard) -> Topology:
             alone = () if described.mix else (Ports.spread,)
             desk.read("fabric", card, described.fabric, lay, *alone, supplied={"ports", "num_nodes", "num_gpus"})
     desk.read("communication", card, {**COMMUNICATION, **described.communication}, protocols)
+    if described.storage:
+        desk.read("storage", card, described.storage, SharedStorage)
     if desk.faults:
         raise BadInput(desk.faults)
     made = [desk.kind(kind, make) for kind, make in zip(kinds, builders, strict=True) if make is not None]
@@ -89,6 +92,8 @@ def assemble(card: Card, described: TopologyCard) -> Topology:
     joined = connect_mixed(
         made, fabric, name=described.name, notes=described.notes, sources={**described.sources, **desk.sources}
     )
+    if described.storage:
+        joined = SharedStorage(**desk.given["storage"]).join(joined)
     return replace(joined, protocols=protocols(**desk.given["communication"]))
 
 

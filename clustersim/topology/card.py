@@ -33,6 +33,8 @@ class TopologyCard:
     fabric : Mapping[str, Any]
         what joins the nodes; ``nic``, ``nics_per_node`` and ``nic_of`` (the port of each GPU, in order by default)
         stand here too. Empty for a machine without a network
+    storage : Mapping[str, Any]
+        a file system that all nodes share, :class:`clustersim.topology.storage.SharedStorage`; empty without one
     communication : Mapping[str, Any]
         what the communication library costs: ``node`` and ``network``, each by the name of a card
     nodes : int
@@ -48,6 +50,7 @@ class TopologyCard:
     mix: tuple[Mapping[str, Any], ...] = ()
     host: Mapping[str, Any] = field(default_factory=dict)
     fabric: Mapping[str, Any] = field(default_factory=dict)
+    storage: Mapping[str, Any] = field(default_factory=dict)
     communication: Mapping[str, Any] = field(default_factory=dict)
     nodes: int = 1
     notes: tuple[str, ...] = ()

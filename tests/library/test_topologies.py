@@ -311,3 +311,36 @@ nic = "connectx-9"
     def test_a_node_beside_a_mix_has_no_place(self, mixed):
         with pytest.raises(BadInput, match="has no place beside mix"):
             mixed(**{"node.num_gpus": 4})
+
+
+class TestStorage:
+    def test_settings_make_one(self):
+        given = {"storage.read_bandwidth": 1e11, "storage.write_bandwidth": "50 GB/s", "storage.nic": "ethernet-100g"}
+        topology = load_topology("dgx-h100", nodes=2, **given)
+        assert {"fs_read", "fs_write"} <= set(topology.local)
+        assert topology.resources.capacity[topology.resources.find("storage/write")] == 50e9
+        assert "fs_read" not in load_topology("dgx-h100").local
+
+    def test_its_faults_come_with_the_others(self):
+        with pytest.raises(BadInput) as error:
+            load_topology("dgx-h100", **{"storage.nic": "ethernet-99g", "storage.over": "neither", "node.gpu": "h1000"})
+        assert {fault.key for fault in error.value.faults} >= {"storage.read_bandwidth", "storage.over", "node.gpu"}
+
+
+class TestAffinity:
+    def test_which_port_a_gpu_has_is_a_setting(self):
+        swapped = load_topology("dgx-h100", nodes=2, **{"fabric.nic_of": (1, 0, 3, 2, 5, 4, 7, 6)})
+        rows = swapped.route(np.array([0]), np.array([8]))[0]
+        assert "node0/nic1.tx" in swapped.resources.names(rows[rows >= 0])
+        with pytest.raises(BadInput) as error:
+            load_topology("dgx-h100", **{"fabric.nic_of": (0, 0, 0)})
+        assert error.value.faults[0].key == "fabric.nic_of"
+
+    def test_peer_access_is_a_setting(self):
+        for p2p in (True, False):
+            topology = load_topology("workstation-4090", **{"node.p2p": p2p})
+            rows = topology.route(np.array([0]), np.array([1]))[0]
+            assert any("dram" in name for name in topology.resources.names(rows[rows >= 0])) is not p2p
+        with pytest.raises(BadInput) as error:
+            load_topology("dgx-h100", **{"node.p2p": False})
+        assert error.value.faults[0].key == "node.p2p"
