@@ -128,6 +128,22 @@ KEYS: Mapping[str, Key] = {
     ),
     "fabric.ecmp_seed": Key(Whole(0, 2**32 - 1), "of the hash", 0),
     "fabric.nic_of": Key(Wholes(0, 1023, 1024), "network port of each GPU of a node", otherwise="in order"),
+    "storage.read_bandwidth": Key(
+        Quantity("B/s", "100 GB/s"),
+        "of the shared file system, for all nodes together",
+        otherwise="the topology's own",
+        unit="B/s",
+    ),
+    "storage.write_bandwidth": Key(
+        Quantity("B/s", "100 GB/s"),
+        "of the shared file system, for all nodes together",
+        otherwise="the topology's own",
+        unit="B/s",
+    ),
+    "storage.nic": Key(Name("a NIC card"), "what a node reaches it through", otherwise="the topology's own"),
+    "storage.over": Key(
+        Word(("own", "compute")), "network that it is reached over", otherwise="the topology's own, or one of its own"
+    ),
     "node.p2p": Key(
         Flag(), "GPUs on PCIe reach each other's memory; else through the host's", otherwise="the topology's own"
     ),

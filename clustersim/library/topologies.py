@@ -61,7 +61,8 @@ def load_topology(name_or_path: str | Path, *, nodes: int | None = None, **overr
 
 def _override(card: TopologyCard, overrides: Mapping[str, Any]) -> TopologyCard:
     """The card with other values; parameters that only the card's own fabric knows leave with it."""
-    tables: dict[str, Any] = {key: dict(getattr(card, key)) for key in ("node", "host", "fabric", "communication")}
+    keys = ("node", "host", "fabric", "storage", "communication")
+    tables: dict[str, Any] = {key: dict(getattr(card, key)) for key in keys}
     notes = card.notes
     faults = []
     for key, value in overrides.items():
