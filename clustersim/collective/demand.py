@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from clustersim.collective.traffic import GroupShape, Phase
 
-__all__ = ["flows_on_busiest_link", "handed_over", "memory_traffic", "sent_and_received"]
+__all__ = ["flows_on_busiest_link", "handed_over", "memory_traffic"]
 
 # kind -> ((buffers, blocks) of the root, of the others) that a member reads or writes; a block is 1/n of a buffer
 _BUFFERS = {
@@ -91,15 +91,6 @@ def handed_over(phases: Sequence[Phase], n: int) -> NDArray[np.int64]:
     for phase in phases[:-1]:
         total += 2 * _sums(phase.destination, phase, n)
     return total
-
-
-def sent_and_received(phases: Sequence[Phase], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Bytes that leave and reach each member over all phases, a stream once, shape (n,) both [B]."""
-    sent, received = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    for phase in phases:
-        sent += _sums(phase.source, phase, n)
-        received += _sums(phase.destination, phase, n)
-    return sent, received
 
 
 def flows_on_busiest_link(phases: Sequence[Phase]) -> int:
