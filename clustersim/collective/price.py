@@ -92,7 +92,8 @@ def price(
     for payload in nbytes:
         ways: tuple[Option, ...] = options(kind, payload, shape) if algorithm is None else (pin(algorithm),)
         if protocol is not None:
-            ways = tuple(replace(way, protocol=protocol) for way in ways if _has(topology, way, protocol)) or ways
+            ways = tuple(way for way in ways if _has(topology, way, protocol)) or ways
+            ways = tuple(replace(way, protocol=protocol) for way in ways)
         calls.append((kind, payload, ways))
     chosen = choose(topology, members, shape, calls)
     cost, priced = chosen.cost, []

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from clustersim.faults import BadInput, Fault, nearest_name
-from clustersim.library.assembly import assemble
+from clustersim.library.assembly import COMMUNICATION, assemble
 from clustersim.library.build import build
 from clustersim.library.card import read_card
 from clustersim.library.section import find_builder, parameters
@@ -17,7 +17,7 @@ from clustersim.topology.card import TopologyCard
 from clustersim.topology.families import FABRICS
 from clustersim.topology.topology import Topology
 
-__all__ = ["load_topology"]
+__all__ = ["communication_of", "load_topology"]
 
 _ALIASES = {"fabric": "fabric.build", "nics_per_node": "fabric.nics_per_node"}
 """Keys that people use -> where they stand in the card."""
@@ -57,6 +57,19 @@ def load_topology(name_or_path: str | Path, *, nodes: int | None = None, **overr
         raise BadInput(
             replace(fault, file="" if fault.key in given else fault.file or str(card.path)) for fault in error.faults
         ) from None
+
+
+def communication_of(name_or_path: str | Path) -> tuple[str, str]:
+    """Names of the cards that say what the communication library costs on a topology's nodes and over its network.
+
+    Raises
+    ------
+    BadInput
+        when there is no such topology
+    """
+    card = build(read_card("topology", str(name_or_path)), TopologyCard)
+    named = {**COMMUNICATION, **card.communication}
+    return named["node"], named["network"]
 
 
 def _override(card: TopologyCard, overrides: Mapping[str, Any]) -> TopologyCard:

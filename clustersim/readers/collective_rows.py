@@ -13,10 +13,10 @@ from clustersim.faults import BadInput, Fault, nearest_name
 __all__ = ["COLUMNS", "CollectiveRow", "Unused", "detect", "read"]
 
 _REQUIRED = ("hardware", "gpus", "collective", "size_bytes", "time_us")
-_TEXTS = ("id", "group", "source", "hardware", "intra_link", "inter_link", "algo", "nccl_version", "confidence")
+_TEXTS = ("id", "group", "source", "hardware", "intra_link", "inter_link", "algo", "nccl_version", "confidence", "notes")
 _COUNTS = ("nodes", "gpus", "gpus_per_node", "size_bytes")
 _NUMBERS = ("time_us", "algbw_GBps", "busbw_GBps")
-_UNREAD = ("url_or_repo_path", "year", "published_columns", "size_definition", "how_obtained", "notes")
+_UNREAD = ("url_or_repo_path", "year", "published_columns", "size_definition", "how_obtained")
 
 COLUMNS = (*_TEXTS, "collective", *_COUNTS, *_NUMBERS, *_UNREAD)
 """Every column that has a meaning here; those that only say where a number is from are not read."""
@@ -41,6 +41,8 @@ class CollectiveRow:
         as published
     confidence : str
         ``high``, ``medium``, ``low``, or empty
+    notes : str
+        as published
     collective : str
         kind, as in :data:`clustersim.collective.bound.KINDS`
     num_ranks : int
@@ -64,6 +66,7 @@ class CollectiveRow:
     algo: str
     nccl_version: str
     confidence: str
+    notes: str
     collective: str
     num_ranks: int
     num_nodes: int | None

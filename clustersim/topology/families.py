@@ -15,6 +15,7 @@ from clustersim.topology.fully_connected import fully_connected
 from clustersim.topology.grid import mesh, ring, torus
 from clustersim.topology.mesh import hybrid_cube_mesh, nvlink_mesh, xgmi_mesh
 from clustersim.topology.node import Node
+from clustersim.topology.nvlink_pairs import nvlink_pairs
 from clustersim.topology.nvswitch import nvswitch
 from clustersim.topology.pcie_tree import pcie_tree
 from clustersim.topology.rail_optimized import rail_optimized
@@ -26,6 +27,7 @@ __all__ = ["FABRICS", "NODES"]
 NODES: Mapping[str, Callable[..., Node]] = {
     "hybrid_cube_mesh": hybrid_cube_mesh,
     "nvlink_mesh": nvlink_mesh,
+    "nvlink_pairs": nvlink_pairs,
     "nvswitch": nvswitch,
     "pcie_tree": pcie_tree,
     "superchip": superchip,

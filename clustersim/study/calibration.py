@@ -1,0 +1,151 @@
+"""The numbers of a communication library from measured collectives: least squares on the logarithm of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.hardware.communication import Communication, Transport
+from clustersim.study.measured import Measured
+from clustersim.study.trials import Trials
+
+__all__ = ["Calibration", "calibrate", "errors", "leave_one_out"]
+
+Card = TypeVar("Card", Communication, Transport)
+
+_PULL = 0.07
+"""Weight of a number's departure from its start by a factor e, against a row off by a factor e: what no row determines
+stays where it was."""
+
+_TRUST = {"high": 1.0, "medium": 0.7, "low": 0.3}
+"""Weight of rows by the confidence that their collector has in them; 1 where none is given."""
+
+_NUM_STARTS, _SCATTER = 8, 0.3
+
+UNKNOWN = ("assumed", "not stated", "not read", "effectively")
+"""Words in the description of a network that nobody knows: such rows are predicted and calibrate nothing."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Calibration:
+    """Cards by name.
+
+    Parameters
+    ----------
+    nodes : Mapping[str, Communication]
+    networks : Mapping[str, Transport]
+    """
+
+    nodes: Mapping[str, Communication]
+    networks: Mapping[str, Transport]
+
+
+def calibrate(rows: Sequence[Measured], start: Calibration) -> Calibration:
+    """Find the numbers under which the times of the rows come out best.
+
+    First each node's card from the rows on one node of its kind, then each network's from rows over several nodes,
+    with the nodes' numbers as found. The sum of soft-L1 errors of log(predicted / measured) is least, with a scale of
+    10 %, so that rows far off count linearly; each number is held near its start with a small weight.
+
+    Parameters
+    ----------
+    rows : sequence of Measured
+    start : Calibration
+        the cards that the rows' topologies name
+
+    Raises
+    ------
+    ImportError
+        when scipy is not installed
+    """
+    nodes, networks = dict(start.nodes), dict(start.networks)
+    for name in sorted({row.node for row in rows}):
+        alone = [row for row in rows if row.node == name and row.topology.num_nodes == 1]
+        if alone:
+            network = next(iter(networks.values()))  # one node: none of its numbers is used
+            trials = Trials.of(alone)
+            nodes[name] = _best(nodes[name], alone, lambda card, t=trials, w=network: t.seconds(card, w))  # type: ignore[misc]
+    for name in sorted({row.network for row in rows}):
+        apart = [row for row in rows if row.network == name and row.topology.num_nodes > 1 and _known(row)]
+        if apart:
+            parts = [
+                (nodes[node], index, Trials.of([apart[i] for i in index])) for (node,), index in _by(apart, "node")
+            ]
+
+            def seconds(card: Transport, parts: list[tuple[Communication, list[int], Trials]] = parts) -> NDArray[np.float64]:
+                times = np.empty(sum(len(index) for _, index, _ in parts))
+                for node, index, trials in parts:
+                    times[index] = trials.seconds(node, card)
+                return times
+
+            networks[name] = _best(networks[name], apart, seconds)
+    return Calibration(nodes=nodes, networks=networks)
+
+
+def errors(rows: Sequence[Measured], cards: Calibration) -> NDArray[np.float64]:
+    """Predicted over measured time, less 1, of each row, shape (num_rows,)."""
+    found = np.empty(len(rows))
+    for (node, network), index in _by(rows, "node", "network"):
+        part = [rows[i] for i in index]
+        seconds = Trials.of(part).seconds(cards.nodes[node], cards.networks[network])
+        found[index] = seconds * 1e6 / np.array([row.row.time_us for row in part]) - 1
+    return found
+
+
+def leave_one_out(rows: Sequence[Measured], start: Calibration) -> NDArray[np.float64]:
+    """Errors of each group of rows under cards that are calibrated on all the others, shape (num_rows,)."""
+    found = np.empty(len(rows))
+    for (group,), index in _by(rows, "group"):
+        part = [rows[i] for i in index]
+        touched = {row.node for row in part}, {row.network for row in part}
+        rest = [r for r in rows if r.group != group and (r.node in touched[0] or r.network in touched[1])]
+        found[index] = errors(part, calibrate(rest, start))
+    return found
+
+
+def _best(start: Card, rows: Sequence[Measured], seconds: Callable[[Card], NDArray[np.float64]]) -> Card:
+    from scipy.optimize import least_squares
+
+    free = [field.name for field in fields(start) if field.name not in ("name", "sources")]
+    origin = np.log([getattr(start, name) for name in free])
+    most = np.array([0.0 if name.endswith("_fraction") else np.inf for name in free])
+    measured = np.log([row.row.time_us / 1e6 for row in rows])
+    weight = np.array([_TRUST.get(row.row.confidence, 1.0) for row in rows])
+
+    def card(x: NDArray[np.float64]) -> Card:
+        return replace(start, **dict(zip(free, np.exp(np.minimum(x, most)).tolist(), strict=True)))
+
+    def residuals(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.concatenate([weight * (np.log(seconds(card(x))) - measured), _PULL * (x - origin)])
+
+    # which protocol is fastest makes valleys: the search begins at several places around the start, always the same
+    shifts = np.random.default_rng(0).normal(scale=_SCATTER, size=(_NUM_STARTS, len(origin)))
+    shifts[0] = 0.0
+    tries = [
+        least_squares(
+            residuals,
+            np.minimum(origin + shift, most - 1e-6),
+            bounds=(-np.inf, most),
+            loss="soft_l1",
+            f_scale=0.1,
+            diff_step=1e-3,
+        )
+        for shift in shifts
+    ]
+    return card(min(tries, key=lambda found: found.cost).x)
+
+
+def _known(row: Measured) -> bool:
+    return not any(word in row.row.inter_link for word in UNKNOWN)
+
+
+def _by(rows: Iterable[Measured], *names: str) -> Iterator[tuple[tuple[str, ...], list[int]]]:
+    """Positions of the rows that have the same attributes."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for index, row in enumerate(rows):
+        found.setdefault(tuple(getattr(row, name) for name in names), []).append(index)
+    yield from found.items()

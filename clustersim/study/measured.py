@@ -1,0 +1,176 @@
+"""Measured collectives on the clusters they ran on: what is published about a machine -> a topology card and its GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.library.topologies import communication_of, load_topology
+from clustersim.readers.collective_rows import CollectiveRow
+from clustersim.topology.topology import Topology
+
+__all__ = ["CLOCKS", "MACHINES", "Clock", "Measured", "Refused", "locate"]
+
+MACHINES: tuple[tuple[tuple[str, ...], str, dict[str, object]], ...] = (
+    (("perlmutter",), "perlmutter", {}),
+    (("h100", "pairwise"), "h100-pcie-pairs", {}),
+    (("h100 pcie",), "h100-pcie-pairs", {}),
+    (("a100", "pairwise"), "a100-pcie-pairs", {}),
+    (("a100", "pcie"), "a100-pcie-pairs", {}),
+    (("gb300",), "gb300-nvl72", {}),
+    (("gb200",), "gb200-nvl72", {}),
+    (("gh200",), "gh200", {}),
+    (("b300",), "dgx-b300", {}),
+    (("b200", "aws"), "dgx-b200", {"fabric.nic": "efa-v4", "communication.network": "efa"}),
+    (("b200",), "dgx-b200", {}),
+    (("h200",), "hgx-h200", {}),
+    (("h800",), "hgx-h800", {}),
+    (("h20",), "hgx-h20", {}),
+    (
+        ("h100", "aws"),
+        "dgx-h100",
+        {"fabric.nic": "efa-v2", "nics_per_node": 32, "communication.network": "efa"},
+    ),
+    (("h100",), "dgx-h100", {}),
+    (("a800",), "hgx-a800", {}),
+    (("a100", "40gb"), "dgx-a100-40gb", {}),
+    (("a100",), "dgx-a100", {}),
+    (("v100-sxm3",), "dgx2-v100", {}),
+    (("v100",), "dgx1-v100", {}),
+    (("mi355",), "hgx-mi355x", {}),
+    (("mi350",), "hgx-mi355x", {}),
+    (("mi300",), "hgx-mi300x", {}),
+    (("mi250",), "frontier", {}),
+)
+"""Words that a description of the hardware has -> the card that stands for it and what differs; the first that fits.
+
+The card of a maker's own machine stands for all boards of its kind. MI350X boards are wired as MI355X ones."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clock:
+    """What a benchmark program measures beside the collective.
+
+    Parameters
+    ----------
+    added : float
+        between the clock's start and the kernel's [s]
+    least : float
+        the host's time for one call, which shows where it exceeds the GPU's [s]
+    """
+
+    added: float = 0.0
+    least: float = 0.0
+
+
+CLOCKS: tuple[tuple[str, Clock], ...] = (
+    ("all_reduce_bench", Clock(added=20e-6)),
+    ("PyTorch", Clock(least=35e-6)),
+)
+"""Words in what is published about a program -> its clock; nccl-tests, which launches ahead, has neither.
+
+Programs that call through PyTorch see its dispatch. ``all_reduce_bench.py`` (ml-engineering) waits for all ranks before
+each call, so that nothing hides it; where calls follow one another (Vidur's profiler, Estimate-Train-Time) it hides
+behind a longer collective. The two numbers are measured: the medians by which the calls of these programs below 1 MiB
+exceed those of nccl-tests on the same GPUs."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Measured:
+    """A row on its cluster.
+
+    Parameters
+    ----------
+    row : CollectiveRow
+    card : str
+        of the topology
+    topology : Topology
+    devices : NDArray[int64], shape (n,)
+        of the ranks
+    node, network : str
+        cards of what the communication library costs there
+    algorithm : str, optional
+        that the row says it ran
+    clock : Clock
+    """
+
+    row: CollectiveRow
+    card: str
+    topology: Topology
+    devices: NDArray[np.int64]
+    node: str
+    network: str
+    algorithm: str | None
+    clock: Clock
+
+    @property
+    def group(self) -> str:
+        """The sweep that the row belongs to."""
+        return self.row.group
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refused:
+    """A row that no cluster here stands for, and why."""
+
+    row: CollectiveRow
+    reason: str
+
+
+def locate(rows: Iterable[CollectiveRow]) -> tuple[list[Measured], list[Refused]]:
+    """Find the cluster of each row.
+
+    Ranks take the first GPUs of each node, as many on each as the row says, else as many as fit. In a scale-up domain of
+    several boards (NVL72) nodes are filled one after the other, whatever the number of boards.
+    """
+    placed: list[Measured] = []
+    refused = []
+    for row in rows:
+        text = row.hardware.lower()
+        found = next(((card, changes) for words, card, changes in MACHINES if all(w in text for w in words)), None)
+        if found is None:
+            refused.append(Refused(row=row, reason=f"no card stands for the hardware {row.hardware!r}"))
+            continue
+        card, changes = found
+        size = _load(card, 1, ()).num_devices
+        per_node = min(row.num_ranks, size if size > 16 else row.ranks_per_node or size)
+        if per_node > size:
+            refused.append(Refused(row=row, reason=f"{per_node} ranks on a node of {size} GPUs, {card}"))
+            continue
+        num_nodes = -(-row.num_ranks // per_node)
+        topology = _load(card, num_nodes, tuple(changes.items()))
+        devices = (size * np.arange(num_nodes)[:, None] + np.arange(per_node)).reshape(-1)[: row.num_ranks]
+        clock = next((clock for word, clock in CLOCKS if word in f"{row.source} {row.algo} {row.notes}"), Clock())
+        node, network = communication_of(card)
+        network = str(changes.get("communication.network", network))
+        one = Measured(
+            row=row,
+            card=card,
+            topology=topology,
+            devices=devices,
+            node=node,
+            network=network,
+            algorithm=_algorithm(row),
+            clock=clock,
+        )
+        placed.append(one)
+    return placed, refused
+
+
+@cache
+def _load(card: str, nodes: int, changes: tuple[tuple[str, object], ...]) -> Topology:
+    return load_topology(card, nodes=nodes, **dict(changes))
+
+
+def _algorithm(row: CollectiveRow) -> str | None:
+    """The algorithm that the row names as the one that ran."""
+    text = row.algo.lower()
+    if row.collective != "all_reduce":
+        return None
+    if "nvls_enable=0" in text or text.startswith("ring"):
+        return "ring"
+    return "tree" if text == "tree" else "nvls" if text == "nvls" else None
