@@ -110,7 +110,7 @@ def _topology(name: str) -> dict[str, Any]:
         "gpus": {topology.gpus[k].name: int(n) for k, n in enumerate(np.bincount(topology.gpu_of)) if n},
         "cpus": [cpu.name for cpu in topology.cpus],
         "resources": {
-            block.label: {
+            block.pattern: {
                 "kind": block.kind,
                 "count": block.count,
                 "capacity": block.capacity,

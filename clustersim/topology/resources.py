@@ -54,6 +54,15 @@ class Block:
     start: int = 0
 
     @property
+    def pattern(self) -> str:
+        """Label, with the range of the first index where that does not start at 0: ``node{2..3}/gpu{}/hbm``."""
+        return (
+            self.label.replace("{}", f"{{{self.start}..{self.start + self.shape[0] - 1}}}", 1)
+            if self.start
+            else self.label
+        )
+
+    @property
     def count(self) -> int:
         """Number of resources in the block."""
         return int(np.prod(self.shape, dtype=np.int64))
