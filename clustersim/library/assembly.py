@@ -14,6 +14,7 @@ from clustersim.library.card import Card, read_card
 from clustersim.library.part import load_parts
 from clustersim.library.section import find_builder, parameters, read_section
 from clustersim.topology.card import TopologyCard
+from clustersim.topology.check import require_sound
 from clustersim.topology.cluster import NodeKind, connect_mixed
 from clustersim.topology.fabric import Fabric, Ports
 from clustersim.topology.families import FABRICS, NODES
@@ -94,7 +95,7 @@ def assemble(card: Card, described: TopologyCard) -> Topology:
     )
     if described.storage:
         joined = SharedStorage(**desk.given["storage"]).join(joined)
-    return replace(joined, protocols=protocols(**desk.given["communication"]))
+    return require_sound(replace(joined, protocols=protocols(**desk.given["communication"])))
 
 
 def _kinds(card: Card, described: TopologyCard, desk: _Desk) -> Iterator[_Kind]:

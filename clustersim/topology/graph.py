@@ -14,7 +14,8 @@ from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.cpu import CPU
 from clustersim.hardware.gpu import GPU
 from clustersim.hardware.link import Link
-from clustersim.topology.resources import Block, ResourceTable
+from clustersim.topology.check import require_sound
+from clustersim.topology.resources import MOST_CAPACITY, Block, ResourceTable
 from clustersim.topology.shortest import shortest_routes
 from clustersim.topology.topology import LocalPath, Topology
 from clustersim.units import UnitError, parse
@@ -28,7 +29,7 @@ MAX_DEVICES = 512
 """Devices of a topology that keeps a route for every pair: the table has n · n · hops entries."""
 
 _ROLES = ("gpu", "switch")
-_VERTEX = ("role", "node")
+_VERTEX = ("role", "node", "radix")
 _EDGE = ("bandwidth", "latency", "num_links", "kind", "name")
 
 
@@ -61,8 +62,9 @@ def from_networkx(
     Parameters
     ----------
     graph : networkx.Graph or networkx.DiGraph
-        Each vertex has a ``role``, ``"gpu"`` or ``"switch"``. A GPU may have a ``node``: anything that is equal among
-        the GPUs of one node; without it they are all on one. Each edge has a ``bandwidth`` of one direction ([B/s], or
+        Each vertex has a ``role``, ``"gpu"`` or ``"switch"``, and may have a ``radix``: its ports, of which each link
+        takes one. A GPU may have a ``node``: anything that is equal among the GPUs of one node; without it they are
+        all on one. Each edge has a ``bandwidth`` of one direction ([B/s], or
         a text with a unit) and a ``latency`` ([s], likewise); it may have ``num_links``, parallel links that have this
         bandwidth together, a ``kind`` and, in a directed graph, a ``name``. An undirected edge is a link each way.
     gpu : GPU
@@ -82,8 +84,8 @@ def from_networkx(
     Raises
     ------
     BadInput
-        for every missing, unknown or illegal attribute; for a graph with parallel edges, without GPUs or with more than
-        512
+        for every missing, unknown or illegal attribute; for a vertex with more links than ports; for a graph with
+        parallel edges, without GPUs or with more than 512; for GPUs that cannot reach each other
     """
     if graph.is_multigraph():
         rule = "must have one edge for each pair: parallel links are its num_links"
@@ -120,7 +122,7 @@ def from_networkx(
         mirrored=not graph.is_directed(),
     )
     own, local = _own_paths(gpu, cpu, host_link, node[order], first=len(links))
-    return Topology(
+    made = Topology(
         name=name,
         gpus=(gpu,),
         gpu_of=np.zeros(len(devices), dtype=np.int64),
@@ -132,6 +134,7 @@ def from_networkx(
         local=local,
         tier_bytes={"host": cpu.memory_bytes},
     )
+    return require_sound(made)
 
 
 def _vertex_faults(graph: nx.Graph[Any]) -> Iterator[Fault]:
@@ -141,6 +144,25 @@ def _vertex_faults(graph: nx.Graph[Any]) -> Iterator[Fault]:
             rule = f"must be one of {', '.join(_ROLES)}"
             yield Fault(key=f"{vertex}.role", value=role, rule=rule, nearest=nearest_name(str(role), _ROLES))
         yield from _unknown(str(vertex), given, _VERTEX)
+        if "radix" in given:
+            yield from _degree_faults(graph, vertex, given["radix"])
+
+
+def _degree_faults(graph: nx.Graph[Any], vertex: Any, radix: object) -> Iterator[Fault]:
+    """A vertex with more links than ports; a link is one port for both directions."""
+    if not isinstance(radix, int) or isinstance(radix, bool) or radix < 1:
+        rule = "must be a whole number of ports, at least 1"
+        yield Fault(key=f"{vertex}.radix", value=radix, rule=rule, nearest=1)
+        return
+    links: dict[Any, int] = {}
+    for tail, head, given in graph.edges(data=True):
+        if vertex in (tail, head):
+            other, count = (head if tail == vertex else tail), given.get("num_links", 1)
+            links[other] = max(links.get(other, 0), count if isinstance(count, int) else 1)
+    used = sum(links.values())
+    if used > radix:
+        rule = f"ports are fewer than its links, {used}"
+        yield Fault(key=f"{vertex}.radix", value=radix, rule=rule, nearest=used)
 
 
 def _count_faults(num_devices: int) -> Iterator[Fault]:
@@ -167,9 +189,11 @@ def _read_edge(way: str, given: Mapping[str, Any], *, directed: bool) -> tuple[B
             faults.append(Fault(key=f"{way}.{key}", value=None, rule=f"must be given [{unit}]"))
         except UnitError as error:
             faults.append(Fault(key=f"{way}.{key}", value=error.value, rule=error.rule, nearest=error.nearest))
-    if quantity["bandwidth"] < 1:
-        rule = "must be at least 1 B/s"
-        faults.append(Fault(key=f"{way}.bandwidth", value=given["bandwidth"], rule=rule, nearest=1))
+    if not 1 <= quantity["bandwidth"] <= MOST_CAPACITY:
+        rule = f"must be from 1 to {MOST_CAPACITY:g} B/s"
+        nearest = MOST_CAPACITY if quantity["bandwidth"] > 1 else 1
+        faults.append(Fault(key=f"{way}.bandwidth", value=given["bandwidth"], rule=rule, nearest=nearest))
+        quantity["bandwidth"] = 1.0
     num_links = given.get("num_links", 1)
     if not isinstance(num_links, int) or num_links < 1:
         rule = "must be a whole number of links, at least 1"

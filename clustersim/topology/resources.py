@@ -93,6 +93,8 @@ class ResourceTable:
         for block in self.blocks:
             if not block.capacity <= MOST_CAPACITY:
                 raise ValueError(f"{block.label}: capacity {block.capacity} must be at most {MOST_CAPACITY:g} B/s")
+            if not abs(block.latency) < float("inf"):
+                raise ValueError(f"{block.label}: latency {block.latency} must be finite")
         self.kinds = tuple(dict.fromkeys(b.kind for b in self.blocks))
         self.capacity: NDArray[np.int64] = np.repeat(
             np.array([round(b.capacity) for b in self.blocks], dtype=np.int64), counts

@@ -124,3 +124,32 @@ def test_parallel_edges_and_repeated_names_are_refused(read, star):
     nx.set_edge_attributes(both, "same", "name")
     with pytest.raises(BadInput, match="is the name of two links"):
         read(both)
+
+
+def test_numbers_that_no_link_has_and_more_links_than_ports_are_named_together(parts):
+    graph = nx.Graph()
+    graph.add_node("a", role="gpu", radix=1)
+    graph.add_node("b", role="gpu", radix=0)
+    graph.add_node("s", role="switch", radix=4)
+    graph.add_edge("a", "s", bandwidth=float("nan"), latency=-1e-6, num_links=2)
+    graph.add_edge("b", "s", bandwidth=1e19, latency=float("nan"), num_links=3)
+    with pytest.raises(BadInput) as error:
+        Topology.from_networkx(graph, gpu=parts.gpu, cpu=parts.cpu)
+    assert [(fault.key, fault.nearest) for fault in error.value.faults] == [
+        ("a.radix", 2),
+        ("b.radix", 1),
+        ("s.radix", 5),
+        ("a->s.bandwidth", None),
+        ("a->s.latency", None),
+        ("b->s.latency", None),
+        ("b->s.bandwidth", 10**18),
+    ]
+
+
+def test_a_directed_link_that_is_wider_one_way_is_a_note(parts):
+    graph = nx.DiGraph()
+    graph.add_nodes_from("ab", role="gpu", radix=1)
+    graph.add_edge("a", "b", bandwidth=2e9, latency=0)
+    graph.add_edge("b", "a", bandwidth=1e9, latency=0)
+    topology = Topology.from_networkx(graph, gpu=parts.gpu, cpu=parts.cpu)
+    assert topology.notes == ("route 0 -> 1: 2000000000 must be as wide as the way back [B/s]: 1000000000",)
