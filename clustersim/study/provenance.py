@@ -50,7 +50,7 @@ def provenance(setup: JobSetup, topology: Topology, job: Job) -> dict[str, Any]:
 
 
 def cards_of(setup: JobSetup) -> list[Card]:
-    """The files behind a run: model and topology, and the parts that the topology names, each once."""
+    """The files behind a run: model, topology and those of its mix, and the parts that they or a setting name, each once."""
     found: dict[tuple[str, str], Card] = {}
     model = setup.value("model")
     if str(model).endswith(".json"):
@@ -61,31 +61,41 @@ def cards_of(setup: JobSetup) -> list[Card]:
         found["model", model] = read_card("model", model)
     topology = read_card("topology", setup.value("topology"))
     found["topology", topology.name] = topology
-    for part in _parts(topology):
+    given = {key: value for key, value in setup.values.items() if key.startswith(("fabric.", "node.", "storage."))}
+    for part in (*_parts(topology.data, topology.path), *_parts(given, topology.path)):
         found.setdefault((part.kind, part.name), part)
     return list(found.values())
 
 
-def _parts(card: Card) -> Iterator[Card]:
-    """Cards named in a card, and those named in them: a text that is the name of a part."""
-    for key, text in _texts({name: value for name, value in card.data.items() if name not in ("sources", "notes")}):
+def _parts(data: Mapping[str, Any], path: Path) -> Iterator[Card]:
+    """Cards named in tables of the card at ``path``, and those named in them: a text that is the name of a part."""
+    for key, text in _texts({name: value for name, value in data.items() if name not in ("sources", "notes")}):
+        if key == "topology":
+            other = read_card("topology", text, beside=path)
+            yield other
+            yield from _parts(other.data, other.path)
+            continue
         likely = sorted(_PARTS, key=lambda kind: kind not in key)
         for kind in likely:
             try:
-                part = read_card(kind, text, beside=card.path)
+                part = read_card(kind, text, beside=path)
             except BadInput:
                 continue
             yield part
             if kind == "superchip":
-                yield from _parts(part)
+                yield from _parts(part.data, part.path)
             break
 
 
 def _texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(last part of the key, text) of everything in a table but what describes it."""
-    for key, value in table.items():
+    for name, value in table.items():
+        key = name.rpartition(".")[2]
         if isinstance(value, Mapping):
             yield from _texts(value)
+        elif isinstance(value, list | tuple):
+            for item in value:
+                yield from _texts(item) if isinstance(item, Mapping) else ()
         elif isinstance(value, str) and " " not in value and key not in ("build", "name", "description", "kind"):
             yield key, value
 

@@ -172,7 +172,7 @@ def _job_card(setup: JobSetup, result: Result) -> str:
     values = {key: resolved[key] for key in KEYS if key in setup.values or key in _STATED or key.startswith("plan.")}
     if "plan.bucket_bytes" not in setup.values:  # a rule of its own, and no setting where nothing is reduced
         del values["plan.bucket_bytes"]
-    for card in cards_of(setup):
+    for card in reversed(cards_of(setup)):  # the first topology is the run's; others are those of a mix
         if card.kind in ("model", "topology"):
             values[card.kind] = f"cards/{KINDS[card.kind]}/{card.path.name}"
     plan = {key.removeprefix("plan."): values.pop(key) for key in list(values) if key.startswith("plan.")}

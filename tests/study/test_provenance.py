@@ -37,6 +37,13 @@ def test_every_part_of_a_topology_is_found_once(name: str) -> None:
             assert parts_in(card.data, parts) <= set(found)
 
 
+def test_the_topologies_of_a_mix_and_parts_of_settings_are_behind_a_run() -> None:
+    cards = cards_of(JobSetup.of(model="gpt2", topology="mixed-a100-h100", **{"storage.nic": "ethernet-25g"}))
+    found = [(card.kind, card.name) for card in cards]
+    assert [name for kind, name in found if kind == "topology"] == ["mixed-a100-h100", "dgx-a100", "dgx-h100"]
+    assert {("gpu", "a100-sxm-80gb"), ("gpu", "h100-sxm"), ("nic", "connectx-6"), ("nic", "ethernet-25g")} <= set(found)
+
+
 def test_the_hash_follows_content_not_place(tiny: JobSetup, tmp_path: Path) -> None:
     plain = run_point(tiny).inputs
     copied = tmp_path / "gpt2.toml"
