@@ -9,8 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clustersim import analysis, plot, study
+    from clustersim import analysis, collective, plot, study
     from clustersim.analysis.summary import summary
+    from clustersim.collective.explanations import explain
     from clustersim.collective.overlap import Overlap
     from clustersim.engine.deadlock import Deadlock
     from clustersim.engine.limits import Limits
@@ -57,6 +58,8 @@ _HOME = {
     "Topology": "clustersim.topology.topology",
     "analysis": "",
     "check": "clustersim.workload.check",
+    "collective": "",
+    "explain": "clustersim.collective.explanations",
     "list_cards": "clustersim.library.card",
     "load_job": "clustersim.library.job",
     "load_model": "clustersim.library.model",
@@ -92,6 +95,8 @@ __all__ = [
     "Topology",
     "analysis",
     "check",
+    "collective",
+    "explain",
     "list_cards",
     "load_job",
     "load_model",

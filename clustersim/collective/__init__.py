@@ -1,1 +1,17 @@
+"""Collectives: what each algorithm puts on which link, in how many steps, and which one runs."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clustersim.collective.explanations import explain, explain_sizes
+
+__all__ = ["explain", "explain_sizes"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'clustersim.collective' has no attribute {name!r}")
+    return getattr(import_module("clustersim.collective.explanations"), name)
