@@ -1,4 +1,4 @@
-"""Folding is exact where fabrics are not symmetric: hashed ECMP, failed links, ports and switches, mixed nodes."""
+"""Folding is exact where fabrics are not symmetric: hashed ECMP, failures, mixed nodes, switches that reduce."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from clustersim.topology.nvswitch import nvswitch
 from clustersim.topology.rail_optimized import rail_optimized
 from clustersim.topology.topology import Topology
 
-SWITCH = Switch(name="switch", radix=8, port_bandwidth=1e10, latency=1e-7)
+SWITCH = Switch(name="switch", radix=8, port_bandwidth=1e10, latency=1e-7, reduction_bandwidth=1e10, reduction_slots=1)
 
 
 def kind(star: ModuleType, num_gpus: int, num_nics: int, count: int, *, fast: bool) -> NodeKind:
@@ -61,7 +61,7 @@ def clusters(draw: st.DrawFn, star: ModuleType, num_devices: int) -> Topology:
         ports=widest,
         switch=SWITCH,
         num_nodes=sum(k.count for k in kinds),
-        ecmp=draw(st.sampled_from(["ideal", "hashed"])),
+        **draw(st.sampled_from([{"ecmp": "ideal"}, {"ecmp": "hashed"}, {"sharp": True}])),
         ecmp_seed=draw(st.integers(0, 3)),
         oversubscription=draw(st.sampled_from([1, 2])),
     )
