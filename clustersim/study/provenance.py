@@ -50,7 +50,7 @@ def provenance(setup: JobSetup, topology: Topology, job: Job) -> dict[str, Any]:
 
 
 def cards_of(setup: JobSetup) -> list[Card]:
-    """The files behind a run, each once: model, topology and those of its mix, and the parts that they or settings name."""
+    """The files behind a run, each once: model, topology and those of its mix, and parts that they or settings name."""
     found: dict[tuple[str, str], Card] = {}
     model = setup.value("model")
     if str(model).endswith(".json"):
