@@ -17,9 +17,9 @@ __all__ = ["halving_doubling"]
 def halving_doubling(kind: str, nbytes: int, shape: GroupShape, num_slices: int = 1) -> Schedule:
     """Transfers of :func:`clustersim.collective.halving_doubling.halving_doubling`.
 
-    A member sends in step k what it has added up in the steps before, so it waits for those to have come; members of
-    which no partner is late go ahead of the others. Of a reduce-scatter's even member that sits out, its partner
-    returns the sum of all other contributions, to which it adds its own.
+    A member goes through its steps one after the other: an exchange begins when both partners have ended their last.
+    Members of which no partner is late go ahead of the others. To a reduce-scatter's even member, which sits out, its
+    partner returns the sum of all other contributions, to which it adds its own.
 
     Parameters
     ----------
@@ -46,21 +46,29 @@ def halving_doubling(kind: str, nbytes: int, shape: GroupShape, num_slices: int 
     num_blocks = p if kind == "all_reduce" else n
     script = Script(n, cut(nbytes, num_blocks * num_slices))
 
-    def send(source: int, destination: int, blocks: Sequence[int], *, adds: bool) -> None:
-        for s in range(num_slices):
-            script.send(source, destination, [block * num_slices + s for block in blocks], adds=adds)
+    done: list[list[int]] = [[] for _ in range(n)]  # transfers of each member's last step
+
+    def send(source: int, destination: int, blocks: Sequence[int], *, adds: bool) -> list[int]:
+        after = [*done[source], *done[destination]]
+        return [
+            script.send(source, destination, [block * num_slices + s for block in blocks], adds=adds, after=after)
+            for s in range(num_slices)
+        ]
 
     def exchange(reach: int, *, halving: bool) -> None:
+        sent = []
         for q, member in enumerate(taking_part):
             side = (q ^ reach if halving else q) % (2 * reach)  # whose blocks go
             blocks = [block for place in range(side, p, 2 * reach) for block in places[place]]
-            send(member, taking_part[q ^ reach], blocks, adds=halving)
+            sent.append(send(member, taking_part[q ^ reach], blocks, adds=halving))
+        for q, member in enumerate(taking_part):
+            done[member] = [*sent[q], *sent[q ^ reach]]
 
     reaches = [1 << k for k in range(p.bit_length() - 1)]
     all_blocks = range(num_blocks)
     for even, odd in pairs:
         gives = {"all_gather": [even], "reduce_scatter": [b for b in all_blocks if b != even]}.get(kind, all_blocks)
-        send(even, odd, gives, adds=kind != "all_gather")
+        done[odd] = send(even, odd, gives, adds=kind != "all_gather")
     if kind != "all_gather":
         for reach in reaches:
             exchange(reach, halving=True)
