@@ -19,7 +19,7 @@ def app() -> App:
     from cyclopts import App, Parameter
 
     from clustersim import __version__
-    from clustersim.cli import compare, export, listing, plot, run, show
+    from clustersim.cli import collective, compare, export, listing, plot, run, show
 
     commands = App(
         name="clustersim",
@@ -28,6 +28,7 @@ def app() -> App:
         default_parameter=Parameter(negative="", show_default=False),
     )
     commands.command(run.run)
+    commands.command(collective.collective)
     commands.command(compare.compare)
     commands.command(plot.plot)
     commands.command(export.export)

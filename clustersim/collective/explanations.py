@@ -16,7 +16,7 @@ from clustersim.collective.traffic import Algorithm
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.topology.topology import Topology
 
-__all__ = ["explain", "explain_sizes", "largest_payload"]
+__all__ = ["call_faults", "explain", "explain_sizes", "largest_payload"]
 
 Devices = Sequence[int] | NDArray[np.int64]
 
@@ -91,7 +91,7 @@ def explain_sizes(
     """
     given = range(topology.num_devices) if devices is None else devices
     faults = [
-        *_call_faults(kind, algorithm, protocol),
+        *call_faults(kind, algorithm, protocol),
         *_group_faults(topology, given),
         *_size_faults(sizes, len(given)),
         *_resource_faults(topology),
@@ -162,7 +162,8 @@ def _busiest_of_each_kind(topology: Topology, priced: Sequence[Price]) -> NDArra
     return rows[np.sort(first)]
 
 
-def _call_faults(kind: str, algorithm: str | Algorithm | None, protocol: str | None) -> Iterator[Fault]:
+def call_faults(kind: str, algorithm: str | Algorithm | None, protocol: str | None) -> Iterator[Fault]:
+    """What is wrong with a call, whatever the cluster."""
     if kind not in KINDS:
         rule = f"is not a collective: {', '.join(KINDS)}"
         yield Fault(key="kind", value=kind, rule=rule, nearest=nearest_name(str(kind), KINDS))

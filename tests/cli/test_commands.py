@@ -22,7 +22,15 @@ SHORT = ("tiny.toml",)
 
 
 def test_the_commands_there_are() -> None:
-    assert {name for name in app() if not name.startswith("-")} == {"run", "list", "show", "plot", "export", "compare"}
+    assert {name for name in app() if not name.startswith("-")} == {
+        "run",
+        "collective",
+        "list",
+        "show",
+        "plot",
+        "export",
+        "compare",
+    }
 
 
 class TestList:

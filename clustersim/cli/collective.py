@@ -1,0 +1,145 @@
+"""``clustersim collective``: the time of a collective over a range of sizes, as nccl-tests prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from clustersim.cli.output import OK, print_json
+
+if TYPE_CHECKING:
+    from clustersim.collective.explanation import Explanation
+    from clustersim.topology.topology import Topology
+
+__all__ = ["collective"]
+
+_LINK = 26
+"""Columns of the busiest link, the last of 100."""
+
+
+def collective(
+    kind: str,
+    /,
+    *,
+    topology: str,
+    settings: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
+    sizes: str | None = None,
+    factor: int = 2,
+    ranks: str = "all",
+    algorithm: str | None = None,
+    protocol: str | None = None,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+    explain: bool = False,
+) -> int:
+    """Time a collective over a range of sizes.
+
+    Parameters
+    ----------
+    kind
+        all_reduce, all_gather, reduce_scatter, all_to_all, gather, scatter, broadcast, reduce, send_recv, barrier
+    topology
+        a topology card or a .toml file
+    settings
+        KEY=VALUE of the cluster: nodes, nics_per_node, fabric.*, node.*, perturb.slow_links, perturb.failed_links
+    sizes
+        8..8G, 1M,4M or 1G, as in nccl-tests: 1G is 2^30 bytes, of the largest buffer of one rank; 8..8G when left out,
+        1G with --explain
+    factor
+        between the sizes of a range
+    ranks
+        how many, all, or which: 0,8 or 0-3,8-11
+    algorithm
+        ring, tree, nvls …, or with a protocol, ring/LL128; the fastest when left out
+    protocol
+        LL, LL128, Simple; the fastest when left out
+    as_json
+        print one JSON object
+    explain
+        a page for each size: steps, bytes on every kind of link, the least time of any algorithm
+    """
+    from clustersim.library.keys import read_settings
+    from clustersim.study.collectives import collective_sweep
+
+    values, faults = read_settings(settings)
+    default = "0" if kind == "barrier" else "1G" if explain else "8..8G"
+    cluster, explained = collective_sweep(
+        kind,
+        topology,
+        settings=values,
+        faults=faults,
+        sizes=default if sizes is None else sizes,
+        factor=factor,
+        ranks=ranks,
+        algorithm=algorithm,
+        protocol=protocol,
+    )
+    if as_json:
+        print_json(_answer(kind, cluster, explained, with_links=explain))
+    elif explain:
+        print("\n\n".join(map(str, explained)))
+    else:
+        print(_table(explained))
+    return OK
+
+
+def _answer(kind: str, cluster: Topology, explained: Sequence[Explanation], *, with_links: bool) -> dict[str, Any]:
+    rows = []
+    for why in explained:
+        row = _row(why)
+        if with_links:
+            row |= {"num_steps": why.num_steps, "latency_us": why.latency_seconds * 1e6}
+            row |= {"bounded_by": why.bounded_by, "achieved": why.achieved, "bytes_per_link": why.bytes_per_link}
+        rows.append(row)
+    return {
+        "collective": kind,
+        "topology": cluster.name,
+        "num_ranks": explained[0].num_ranks,
+        "num_nodes": explained[0].num_nodes,
+        "warnings": list(cluster.notes),
+        "rows": rows,
+    }
+
+
+def _row(why: Explanation) -> dict[str, Any]:
+    busiest = why.busiest
+    return {
+        "nbytes": why.nbytes,
+        "time_us": why.seconds * 1e6,
+        "algbw_GBps": why.algbw / 1e9,
+        "busbw_GBps": why.busbw / 1e9,
+        "algorithm": why.algorithm,
+        "protocol": why.protocol,
+        "num_channels": why.num_channels,
+        "busiest_link": None if busiest is None else busiest.name,
+        "lower_bound_us": why.lower_bound * 1e6,
+        "reason": why.reason,
+    }
+
+
+def _table(explained: Sequence[Explanation]) -> str:
+    first = explained[0]
+    ranks = f"{first.num_ranks:,} rank{'s' * (first.num_ranks != 1)}"
+    nodes = f"{first.num_nodes:,} node{'s' * (first.num_nodes != 1)}"
+    lines = [
+        f"# {first.kind} on {first.topology}: {ranks} on {nodes}",
+        f"#{'size':>14}{'time':>13}{'algbw':>9}{'busbw':>9}  {'algorithm':<17}{'protocol':<9}busiest link",
+        f"#{'(B)':>14}{'(us)':>13}{'(GB/s)':>9}{'(GB/s)':>9}",
+    ]
+    for why in explained:
+        row = _row(why)
+        name = row["busiest_link"] or "-"
+        name = name if len(name) <= _LINK else f"{name[: _LINK - 3]}..."
+        lines.append(
+            f"{why.nbytes:>15}{_figure(row['time_us']):>13}{_figure(row['algbw_GBps']):>9}"
+            f"{_figure(row['busbw_GBps']):>9}  {why.algorithm[:16]:<17}{why.protocol or '-':<9}{name}"
+        )
+    return "\n".join(lines)
+
+
+def _figure(number: float) -> str:
+    """Two decimals, fewer where that is too wide."""
+    if number < 1e4:
+        return f"{number:.2f}"
+    return f"{number:.0f}" if number < 1e8 else f"{number:.2e}"
