@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.faults import BadInput, Fault
-from clustersim.topology.cluster_router import ClusterRouter, Crossing, MixedRouter
+from clustersim.topology.cluster_router import ClusterRouter, MixedRouter
+from clustersim.topology.crossing import Crossing
 from clustersim.topology.fabric import Fabric, Ports
 from clustersim.topology.in_network import InNetwork
 from clustersim.topology.mixed import common_paths, common_tiers, distinct, stacked
@@ -17,7 +18,7 @@ from clustersim.topology.node import Node
 from clustersim.topology.resources import Block, ResourceTable
 from clustersim.topology.topology import Topology
 
-__all__ = ["ClusterRouter", "Crossing", "NodeKind", "connect", "connect_mixed"]
+__all__ = ["ClusterRouter", "NodeKind", "connect", "connect_mixed"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
