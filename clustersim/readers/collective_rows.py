@@ -13,7 +13,18 @@ from clustersim.faults import BadInput, Fault, nearest_name
 __all__ = ["COLUMNS", "CollectiveRow", "Unused", "detect", "read"]
 
 _REQUIRED = ("hardware", "gpus", "collective", "size_bytes", "time_us")
-_TEXTS = ("id", "group", "source", "hardware", "intra_link", "inter_link", "algo", "nccl_version", "confidence", "notes")
+_TEXTS = (
+    "id",
+    "group",
+    "source",
+    "hardware",
+    "intra_link",
+    "inter_link",
+    "algo",
+    "nccl_version",
+    "confidence",
+    "notes",
+)
 _COUNTS = ("nodes", "gpus", "gpus_per_node", "size_bytes")
 _NUMBERS = ("time_us", "algbw_GBps", "busbw_GBps")
 _UNREAD = ("url_or_repo_path", "year", "published_columns", "size_definition", "how_obtained")

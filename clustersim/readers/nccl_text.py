@@ -84,9 +84,17 @@ def _begins(line: str, run: NcclRun) -> bool:
 
 
 def _columns(line: str) -> list[str]:
-    """Names of the columns, where the line is the header of a table."""
+    """Names of the columns, where the line is the header of a table: what was sent, then one half or two alike."""
     words = line.replace("#wrong", "wrong").lstrip("# ").split()
-    return words if words[:3] == ["size", "count", "type"] and "busbw" in words else []
+    names = ["time" if word == "cputime" else word for word in words if word != "timestamp"]
+    if names[:3] != ["size", "count", "type"] or "time" not in names:
+        return []
+    first = names.index("time")
+    results = names[first:]
+    half = len(results) // 2
+    once = results[:half] if results[:half] == results[half:] else results
+    whole = all(once.count(name) == 1 for name in ("time", "algbw", "busbw"))
+    return words if whole and {*names[3:first]} <= {"redop", "root"} else []
 
 
 def _note(run: NcclRun, number: int, line: str) -> None:

@@ -329,6 +329,14 @@ def test_what_is_not_modelled_and_failures_are_named(tmp_path: Path) -> None:
     assert refused(path) == [("line 1", "is the time of the CPU, not that of the collective")]
 
 
+@pytest.mark.parametrize("name", ["time", "algbw", "busbw", "type"])
+def test_a_damaged_header_is_none(tmp_path: Path, name: str) -> None:
+    damaged = RECENT.replace(name, name[1:], 1)
+    path = write(tmp_path, damaged, *table("all_reduce", 4)[1:], *END)
+    assert not nccl_tests.detect(path)
+    assert refused(path) == [("file", "must have a table of nccl-tests in it")]
+
+
 def test_arguments_are_checked(tmp_path: Path) -> None:
     path = write(tmp_path, *table("all_reduce", 4), *END)
     with pytest.raises(BadInput) as caught:
