@@ -148,7 +148,7 @@ class ResourceTable:
 
     def nearest(self, name: str) -> str | None:
         """A resource whose name looks like ``name``: the numbers given, made to fit, in the closest name pattern."""
-        numbers = [int(number) for number in re.findall(r"\d+", name)]
+        numbers = [int(number) for number in re.findall(r"\d+", name)] or [0]
         patterns: dict[str, list[Block]] = {}
         for block in self.blocks:
             patterns.setdefault(re.sub(r"\{\}|\d+", "#", block.label), []).append(block)
@@ -157,7 +157,7 @@ class ResourceTable:
             return None
         like = patterns[pattern]
         block = next((b for b in like if b.shape and numbers[0] < b.start + b.shape[0]), like[-1])
-        numbers[:1] = [number - block.start for number in numbers[:1]]
+        numbers[0] -= block.start
         index = [min(max(number, 0), n - 1) for number, n in zip(numbers, block.shape, strict=False)]
         index += [0] * (len(block.shape) - len(index))
         row = int(np.ravel_multi_index(index, block.shape)) if index else 0

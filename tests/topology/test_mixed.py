@@ -66,6 +66,8 @@ def test_names_follow_the_node_across_kinds(kind, joined):
     with pytest.raises(KeyError):
         resources.find("node5/gpu0/hbm")
     assert resources.nearest("node4/gpu7/hbm") == "node4/gpu1/hbm"
+    assert resources.nearest("node9/gpu0/hbm") == "node4/gpu0/hbm"
+    assert resources.nearest("node/gpu/hbm") == "node0/gpu0/hbm"
 
 
 def test_a_rail_that_a_node_lacks_is_relayed_over_one_that_both_have(kind, joined, names):
