@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 
 from clustersim.units import Unit
 
-__all__ = ["TEXTBOOK", "Demand", "Protocol"]
+__all__ = ["LONGEST_PIPELINE", "TEXTBOOK", "Demand", "Protocol"]
+
+LONGEST_PIPELINE = 20
+"""k: in units of the fill F, the longest time on the links over which chunks still grow. Assumed: of 10, 20, 40 and no
+bound the one under which collectives of all sizes came out best, on all GPUs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -92,12 +96,14 @@ class Protocol:
         With F = (steps inside) · inside_latency + (steps between) · between_latency, the fill, and
         W = (busiest time on the links) / fraction + own_nbytes / copy_bandwidth::
 
-            T = launch + routes + F + W              not chunked
-            T = launch + routes + F + W + 2 √(F·W)   chunked and pipelined
+            T = launch + routes + F + W                         not chunked
+            T = launch + routes + F + W + 2 √(F · min(W, k·F))  chunked and pipelined
 
         The second is a pipeline of D steps with overhead o a step and chunk, cut into the best number of chunks:
         (m + D - 1) · (o + W/m) is least at m = √((D-1)·W/o), where it is (√((D-1)·o) + √W)² + o; F stands for D·o.
-        Pipelines of that kind: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005); NCCL cuts its buffers likewise.
+        Pipelines of that kind: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005). NCCL's buffers bound the chunks, so
+        from W = k·F on (:data:`LONGEST_PIPELINE`) the fill of the pipeline grows no more, and what each further chunk
+        costs is in the fraction.
 
         Parameters
         ----------
@@ -114,7 +120,7 @@ class Protocol:
         seconds = np.maximum(np.maximum(inside, between) if demand.pipelined else inside + between, demand.whole)
         seconds = seconds + demand.own_nbytes / self.copy_bandwidth
         if self.chunked and demand.pipelined:
-            seconds = seconds + 2 * np.sqrt(fill * seconds)
+            seconds = seconds + 2 * np.sqrt(fill * np.minimum(seconds, LONGEST_PIPELINE * fill))
         launch_ns = np.maximum(demand.launch_ns, round(self.launch_latency * 1e9))
         latency_ns = demand.route_ns + launch_ns + np.rint(fill * 1e9).astype(np.int64)
         # less what floats round up, far inside the 2^-40 of head-room that shared resources keep

@@ -21,10 +21,14 @@ _PULL = 0.07
 """Weight of a number's departure from its start by a factor e, against a row off by a factor e: what no row determines
 stays where it was."""
 
-_TRUST = {"high": 1.0, "medium": 0.7, "low": 0.3}
-"""Weight of rows by the confidence that their collector has in them; 1 where none is given."""
+_TRUST = {"high": 1.0, "medium": 0.5, "low": 0.25}
+"""Weight of rows below 1 MiB by the confidence that their collector has in them, 1 where none is given: programs and
+versions of NCCL differ most there. Larger ones weigh 1, of low confidence 0.25."""
 
-_NUM_STARTS, _SCATTER = 8, 0.3
+_NUM_STARTS, _SCATTER = 5, 0.3
+
+_REACH = 3.0
+"""Farthest that a number goes from its start, as a logarithm: a factor of 20."""
 
 UNKNOWN = ("assumed", "not stated", "not read", "effectively")
 """Words in the description of a network that nobody knows: such rows are predicted and calibrate nothing."""
@@ -112,9 +116,10 @@ def _best(start: Card, rows: Sequence[Measured], seconds: Callable[[Card], NDArr
 
     free = [field.name for field in fields(start) if field.name not in ("name", "sources")]
     origin = np.log([getattr(start, name) for name in free])
-    most = np.array([0.0 if name.endswith("_fraction") else np.inf for name in free])
+    least = origin - _REACH
+    most = np.minimum(origin + _REACH, [0.0 if name.endswith("_fraction") else np.inf for name in free])
     measured = np.log([row.row.time_us / 1e6 for row in rows])
-    weight = np.array([_TRUST.get(row.row.confidence, 1.0) for row in rows])
+    weight = np.array([_weight(row) for row in rows])
 
     def card(x: NDArray[np.float64]) -> Card:
         return replace(start, **dict(zip(free, np.exp(np.minimum(x, most)).tolist(), strict=True)))
@@ -128,8 +133,8 @@ def _best(start: Card, rows: Sequence[Measured], seconds: Callable[[Card], NDArr
     tries = [
         least_squares(
             residuals,
-            np.minimum(origin + shift, most - 1e-6),
-            bounds=(-np.inf, most),
+            np.clip(origin + shift, least + 1e-6, most - 1e-6),
+            bounds=(least, most),
             loss="soft_l1",
             f_scale=0.1,
             diff_step=1e-3,
@@ -137,6 +142,11 @@ def _best(start: Card, rows: Sequence[Measured], seconds: Callable[[Card], NDArr
         for shift in shifts
     ]
     return card(min(tries, key=lambda found: found.cost).x)
+
+
+def _weight(row: Measured) -> float:
+    large = row.row.nbytes >= 2**20 and row.row.confidence != "low"
+    return 1.0 if large else _TRUST.get(row.row.confidence, 1.0)
 
 
 def _known(row: Measured) -> bool:
