@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,8 +91,43 @@ def loads_of(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Traf
             pipelined=what.pipelined,
         )
         made.append(demand)
-    peak = np.stack([_max_by_group(group, load[:, s], n) for s in range(num)], axis=1).astype(np.int64)
+    flows = _flows(traffic, node, routes, (group, row, load))
+    waits_for = load / capacity[row][:, None] >= busiest[group] * (1 - 2**-40)
+    num_flows = np.array([what.num_flows for what in traffic], dtype=np.int64)
+    unit = np.where(waits_for, -(-load * num_flows // flows), np.iinfo(np.int64).max)
+    peak = -np.stack([_max_by_group(group, -unit[:, s], n) for s in range(num)], axis=1).astype(np.int64)
     return Loads(demands=tuple(made), group=group, row=row, load=load, peak=peak, memory_row=memory_row)
+
+
+def _flows(
+    traffic: tuple[Traffic, ...],
+    node: NDArray[np.int64],
+    routes: Mapping[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]],
+    edges: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+) -> NDArray[np.int64]:
+    """How many flows of each signature cross each resource at once, shape (E, S); 1 where there are only bytes.
+
+    Phases that overlap count together; of those that follow one another the one with most.
+    """
+    group, row, load = edges
+    num_rows = int(row.max(initial=0)) + 1
+    place = group * num_rows + row
+    counted: dict[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+    flows = np.zeros(load.shape, dtype=np.int64)
+    for s, what in enumerate(traffic):
+        for phase in what.phases:
+            of_phase = np.zeros(len(load), dtype=np.int64)
+            for _, part in _by_reach(phase, node):
+                key = _key(part)
+                if key not in counted:
+                    hops = routes[key][0]
+                    here, crossed, count = _edges(hops, np.ones((hops.shape[1], 1), dtype=np.int64))
+                    kept = np.isin(here * num_rows + crossed, place, assume_unique=True)  # without what carries nothing
+                    counted[key] = np.searchsorted(place, (here * num_rows + crossed)[kept]), count[kept, 0]
+                at, count = counted[key]
+                of_phase[at] += count
+            flows[:, s] = flows[:, s] + of_phase if what.pipelined else np.maximum(flows[:, s], of_phase)
+    return np.maximum(1, flows)
 
 
 def _by_reach(phase: Phase, node: NDArray[np.int64]) -> list[tuple[int, Phase]]:
@@ -204,7 +240,11 @@ def _edges(
     load : NDArray[int64], shape (E, S)
     """
     used = nbytes.any(axis=1)
-    rows, nbytes = rows[:, used], nbytes[used]
+    if not used.all():
+        rows, nbytes = rows[:, used], nbytes[used]
+    num_rows = int(rows.max(initial=-1)) + 1
+    if len(rows) * num_rows * nbytes.shape[1] <= rows.size:  # many flows over few resources: counting beats sorting
+        return _counted(rows, nbytes, num_rows)
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)
     starts = ordered >= 0
@@ -214,6 +254,31 @@ def _edges(
     first = np.flatnonzero(starts.reshape(-1)[valid])
     group, _ = np.nonzero(starts)
     return group, ordered[starts], np.add.reduceat(load, first, axis=0) if len(first) else load
+
+
+_AT_ONCE = 1 << 20
+"""Columns of routes that are counted together: their copies stay in some tens of megabytes."""
+
+
+def _counted(
+    rows: NDArray[np.int64], nbytes: NDArray[np.int64], num_rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """As :func:`_edges`, by adding every flow's bytes to its resource's."""
+    n = len(rows)
+    total = np.zeros((n * num_rows, nbytes.shape[1]), dtype=np.int64)
+    seen = np.zeros(n * num_rows, dtype=bool)
+    for group, start in product(range(n), range(0, rows.shape[1], _AT_ONCE)):
+        block = rows[group, start : start + _AT_ONCE]
+        valid = block >= 0
+        place, carried = block[valid] + group * num_rows, nbytes[start : start + _AT_ONCE][valid]
+        times = np.bincount(place, minlength=n * num_rows)
+        seen |= times > 0
+        if len(carried) and (carried == carried[0]).all():  # as in an all-to-all
+            total += times[:, None] * carried[0]
+        else:
+            np.add.at(total, place, carried)
+    place = np.flatnonzero(seen)
+    return place // num_rows, place % num_rows, total[place]
 
 
 def _max_by_group(group: NDArray[np.int64], value: NDArray[np.generic], n: int) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -71,22 +72,11 @@ def calibrate(rows: Sequence[Measured], start: Calibration) -> Calibration:
         alone = [row for row in rows if row.node == name and row.topology.num_nodes == 1]
         if alone:
             network = next(iter(networks.values()))  # one node: none of its numbers is used
-            trials = Trials.of(alone)
-            nodes[name] = _best(nodes[name], alone, lambda card, t=trials, w=network: t.seconds(card, w))  # type: ignore[misc]
+            nodes[name] = _best(nodes[name], alone, partial(_inside, Trials.of(alone), network))
     for name in sorted({row.network for row in rows}):
         apart = [row for row in rows if row.network == name and row.topology.num_nodes > 1 and _known(row)]
         if apart:
-            parts = [
-                (nodes[node], index, Trials.of([apart[i] for i in index])) for (node,), index in _by(apart, "node")
-            ]
-
-            def seconds(card: Transport, parts: list[tuple[Communication, list[int], Trials]] = parts) -> NDArray[np.float64]:
-                times = np.empty(sum(len(index) for _, index, _ in parts))
-                for node, index, trials in parts:
-                    times[index] = trials.seconds(node, card)
-                return times
-
-            networks[name] = _best(networks[name], apart, seconds)
+            networks[name] = _best(networks[name], apart, _over(apart, nodes))
     return Calibration(nodes=nodes, networks=networks)
 
 
@@ -109,6 +99,23 @@ def leave_one_out(rows: Sequence[Measured], start: Calibration) -> NDArray[np.fl
         rest = [r for r in rows if r.group != group and (r.node in touched[0] or r.network in touched[1])]
         found[index] = errors(part, calibrate(rest, start))
     return found
+
+
+def _inside(trials: Trials, network: Transport, node: Communication) -> NDArray[np.float64]:
+    return trials.seconds(node, network)
+
+
+def _over(rows: Sequence[Measured], nodes: Mapping[str, Communication]) -> Callable[[Transport], NDArray[np.float64]]:
+    """Times of rows on several kinds of node as a function of what their network costs."""
+    parts = [(nodes[node], index, Trials.of([rows[i] for i in index])) for (node,), index in _by(rows, "node")]
+
+    def seconds(network: Transport) -> NDArray[np.float64]:
+        times = np.empty(len(rows))
+        for node, index, trials in parts:
+            times[index] = trials.seconds(node, network)
+        return times
+
+    return seconds
 
 
 def _best(start: Card, rows: Sequence[Measured], seconds: Callable[[Card], NDArray[np.float64]]) -> Card:
@@ -137,7 +144,7 @@ def _best(start: Card, rows: Sequence[Measured], seconds: Callable[[Card], NDArr
             bounds=(least, most),
             loss="soft_l1",
             f_scale=0.1,
-            diff_step=1e-3,
+            diff_step=[1e-3] * len(origin),
         )
         for shift in shifts
     ]
