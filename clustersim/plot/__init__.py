@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from clustersim.plot.accuracy import accuracy
 from clustersim.plot.breakdown import breakdown
 from clustersim.plot.links import links
 from clustersim.plot.memory import memory
 from clustersim.plot.timeline import timeline
 
-__all__ = ["breakdown", "links", "memory", "timeline"]
+__all__ = ["accuracy", "breakdown", "links", "memory", "timeline"]

@@ -1,0 +1,71 @@
+"""Errors of measured collectives under numbers that were calibrated on all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.library.assembly import COMMUNICATION
+from clustersim.library.part import load_part
+from clustersim.study.calibration import Calibration, calibrate, errors
+from clustersim.study.measured import Measured
+
+__all__ = ["COLUMNS", "left_out_errors"]
+
+COLUMNS = ("group", "source")
+"""What can be left out: one sweep at a time, or all that one source published."""
+
+
+def left_out_errors(
+    rows: Sequence[Measured],
+    column: str = "group",
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> NDArray[np.float64]:
+    """Errors of each group's rows under numbers calibrated without it.
+
+    Every calibration begins at the cards for hardware that nobody has measured, so that what only the group itself
+    determines is not known from the shipped cards.
+
+    Parameters
+    ----------
+    rows : sequence of Measured
+    column : {"group", "source"}
+    progress : callable, optional
+        called with the fraction of the rows that are done
+
+    Returns
+    -------
+    NDArray[float64], shape (num_rows,)
+        predicted over measured time, less 1
+
+    Raises
+    ------
+    ImportError
+        when scipy is not installed
+    """
+    node, network = load_part("communication", COMMUNICATION["node"]), load_part("transport", COMMUNICATION["network"])
+    start = Calibration(
+        nodes={row.node: replace(node, name=row.node) for row in rows},
+        networks={row.network: replace(network, name=row.network) for row in rows},
+    )
+    groups: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        groups.setdefault(getattr(row.row, column), []).append(index)
+    found = np.empty(len(rows))
+    done = 0
+    for group, index in groups.items():
+        part = [rows[i] for i in index]
+        nodes, networks = {row.node for row in part}, {row.network for row in part}
+        # what neither its nodes nor its network have in common with changes none of its numbers
+        rest = [
+            row for row in rows if getattr(row.row, column) != group and (row.node in nodes or row.network in networks)
+        ]
+        found[index] = errors(part, calibrate(rest, start))
+        done += len(index)
+        if progress is not None:
+            progress(done / len(rows))
+    return found
