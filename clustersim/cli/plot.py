@@ -66,6 +66,6 @@ def _from_result(run: str, kind: str) -> Axes:
 
     result: Result = run_point(load_job(run))
     if kind == "links":
-        return figures.links(analysis.links(result.usage))
+        return figures.links(analysis.links(result))
     capacity = min(gpu.memory_bytes for gpu in result.topology.gpus)
     return figures.memory(analysis.memory(result), capacity=capacity)

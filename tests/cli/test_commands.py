@@ -75,6 +75,21 @@ class TestShow:
         assert answer["gpus"] == {"h100-sxm": 8}
         assert any(resource["kind"] == "nic" for resource in answer["resources"].values())
 
+    def test_names_of_links_are_few_and_right(self, call: Callable[..., Any]) -> None:
+        tokens = ("show", "topology", "dgx-h100", "--set", "nodes=2048")
+        answer = call(*tokens, "--json").json
+        assert sum(row["count"] for row in answer["names"]) == answer["num_resources"] > 100_000
+        text = call(*tokens).out
+        assert re.search(r"^node\{0\.\.2047\}/nic\{0\.\.7\}\.tx +16,384  nic +48 GB/s", text, re.MULTILINE)
+        assert len(re.findall(r"^(?:node|leaf|pod)\S*\{.* GB/s|TB/s", text, re.MULTILINE)) < 20
+        assert "56  xgmi" in call("show", "topology", "hgx-mi300x").out
+        assert call("show", "topology", "hgx-mi300x").out.count("xgmi.gpu") == 1
+
+    @pytest.mark.parametrize("setting", ["perturb.slow_links={leaf0/up: 0.5}", "plan.tp=2", "nodes=x"])
+    def test_a_setting_that_makes_no_topology(self, call: Callable[..., Any], setting: str) -> None:
+        assert call("show", "topology", "dgx-h100", "--set", setting).code == 2
+        assert call("show", "model", "gpt2", "--set", "nodes=2").code == 2
+
     def test_a_job(self, call: Callable[..., Any]) -> None:
         answer = call("show", "job", "tiny.toml", "--json").json
         assert answer["settings"]["plan.dp"] == 8
