@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.library.assembly import COMMUNICATION
 from clustersim.library.part import load_part
+from clustersim.study.calibrate_files import NETWORK, NODE
 from clustersim.study.calibration import Calibration, calibrate, errors
 from clustersim.study.measured import Measured
 
@@ -27,8 +27,8 @@ def left_out_errors(
 ) -> NDArray[np.float64]:
     """Errors of each group's rows under numbers calibrated without it.
 
-    Every calibration begins at the cards for hardware that nobody has measured, so that what only the group itself
-    determines is not known from the shipped cards.
+    Every calibration begins where those of the shipped cards began, at cards of nothing measured, and like theirs is
+    without rows of low confidence; so nothing of the group is in the numbers that it is judged by.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def left_out_errors(
     ImportError
         when scipy is not installed
     """
-    node, network = load_part("communication", COMMUNICATION["node"]), load_part("transport", COMMUNICATION["network"])
+    node, network = load_part("communication", NODE), load_part("transport", NETWORK)
     start = Calibration(
         nodes={row.node: replace(node, name=row.node) for row in rows},
         networks={row.network: replace(network, name=row.network) for row in rows},
@@ -57,15 +57,18 @@ def left_out_errors(
         groups.setdefault(getattr(row.row, column), []).append(index)
     found = np.empty(len(rows))
     done = 0
-    for group, index in groups.items():
-        part = [rows[i] for i in index]
+    for group, members in groups.items():
+        part = [rows[i] for i in members]
         nodes, networks = {row.node for row in part}, {row.network for row in part}
-        # what neither its nodes nor its network have in common with changes none of its numbers
         rest = [
-            row for row in rows if getattr(row.row, column) != group and (row.node in nodes or row.network in networks)
+            row
+            for row in rows
+            if getattr(row.row, column) != group
+            and row.row.confidence != "low"
+            and (row.node in nodes or row.network in networks)  # others determine none of its numbers
         ]
-        found[index] = errors(part, calibrate(rest, start))
-        done += len(index)
+        found[members] = errors(part, calibrate(rest, start))
+        done += len(members)
         if progress is not None:
             progress(done / len(rows))
     return found
