@@ -213,8 +213,9 @@ def _assumptions(one: Measured, guessed: Sequence[str]) -> Iterator[str]:
         yield f"library: the numbers of {name} are assumed, nobody has measured such hardware"
     if row.ranks_per_node is None:
         yield "placement: the ranks of a node are not given, as many as fit"
-    if _network(one) == NOT_KNOWN:
-        yield f"network: that of {one.card}; published as {row.inter_link!r}"
+    if one.topology.num_nodes > 1:
+        kind = "unknown network" if _network(one) == NOT_KNOWN else "network"
+        yield f"{kind}: that of {one.card} is taken; published as {row.inter_link!r}"
     if one.clock.added:
         yield f"clock: {one.clock.added * 1e6:g} us before each call are measured with it"
     if one.clock.least:

@@ -33,7 +33,8 @@ def validation_text(report: Validation, by: str | None = None) -> str:
     predicted = [row for row in report.rows if row.status == "predicted"]
     num_refused = len(report.rows) - len(predicted)
     blocks = [
-        f"{report.file}: {len(report.rows):,} rows, {len(predicted):,} predicted, {num_refused:,} refused\n"
+        wrapped(f"{report.file}: {len(report.rows):,} rows, {len(predicted):,} predicted, {num_refused:,} refused")
+        + "\n"
         + wrapped("error = predicted / measured - 1 of the time, in %; worst: that of the row on this line of the file")
     ]
     if report.left_out is not None:
@@ -98,7 +99,8 @@ _MEANING = {
     "card": "a card stands for the hardware as published",
     "library": "what NCCL or RCCL costs on such nodes is assumed: out of domain",
     "placement": "how many ranks share a node is not given",
-    "network": "the network is not known, that of the card is taken: out of domain",
+    "network": "the network between nodes is the card's, close to what is published or not",
+    "unknown network": "the network is not known, that of the card is taken: out of domain",
     "clock": "the program's clock holds time of the host as well",
     "algorithm": "the algorithm is the one that the row says it ran",
 }

@@ -96,8 +96,8 @@ def test_what_is_assumed_and_what_is_out_of_domain(report: Validation) -> None:
     assert kinds == {
         "a": ["card"],
         "c": ["card"],
-        "d": ["card", "network", "clock"],
-        "e": ["card", "clock", "algorithm"],
+        "d": ["card", "unknown network", "clock"],
+        "e": ["card", "network", "clock", "algorithm"],
         "f": ["card", "library"],
     }
     assert "InfiniBand (assumed)" in rows["d"].assumptions[1]
