@@ -155,6 +155,19 @@ class TestPlot:
         assert call("plot", "tiny.toml", "--kind", kind, "--out", "of_job.png").code == 0
         assert Path("of_folder.png").read_bytes() == Path("of_job.png").read_bytes()
 
+    def test_of_a_topology(self, call: Callable[..., Any]) -> None:
+        assert call("plot", "topology", "dgx-h100", "--set", "nodes=512", "--out", "cluster.png").code == 0
+        assert Path("cluster.png").read_bytes().startswith(b"\x89PNG")
+        assert "dgx-h10" in call("plot", "topology", "dgx-h10", "--out", "other.png").err
+        assert not Path("other.png").exists()
+
+    @pytest.mark.parametrize(
+        "tokens",
+        [("tiny.toml", "dgx-h100"), ("tiny.toml", "--set", "nodes=2"), ("topology", "dgx-h100", "--set", "a=1")],
+    )
+    def test_what_is_no_topology(self, call: Callable[..., Any], tokens: tuple[str, ...]) -> None:
+        assert call("plot", *tokens, "--out", "figure.png").code == 2
+
     @pytest.mark.parametrize("out", ["figure.gif", "nowhere/figure.png"])
     def test_where_it_cannot_go(self, call: Callable[..., Any], out: str) -> None:
         assert call("plot", *SHORT, "--out", out).code == 2
