@@ -78,8 +78,8 @@ def options(kind: str, nbytes: int, shape: GroupShape) -> tuple[Option, ...]:
 
     Only all_reduce has a choice. A ring always; a tree over several nodes, because on one node NCCL's tree is a chain
     and takes as many steps; NVLS where the switches of a node can reduce and more than two members share one; SHARP
-    between nodes where the fabric does it; both with equally many members on each node. NCCL 2.27 runs all_gather and reduce_scatter over NVLS only for buffers that
-    the user has registered, so they are rings here.
+    between nodes where the fabric does it; both with equally many members on each node. NCCL 2.27 runs all_gather and
+    reduce_scatter over NVLS only for buffers that the user has registered, so they are rings here.
 
     Raises
     ------

@@ -32,8 +32,8 @@ _REACH = 4.0
 """Farthest that a number goes from its start, as a logarithm: a factor of 55."""
 
 UNKNOWN = ("assumed", "not stated", "not read", "effectively")
-"""Words in the description of a network that nobody knows: such rows, and those without a description, are predicted and
-calibrate nothing."""
+"""Words in the description of a network that nobody knows: such rows, and those without a description, are predicted
+and calibrate nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
