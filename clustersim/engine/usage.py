@@ -90,24 +90,32 @@ def _segments(engine: Engine, participant: int) -> tuple[NDArray[np.int64], Segm
         signature = np.array(meeting.script[: len(at)], dtype=np.int64)
     ended = (start >= 0) & (end >= start) & (end <= engine.env.now)
     numbers = np.flatnonzero(ended)
-    changed = np.array([(owner, int(k)) in engine.history for k in numbers], dtype=bool)
-    even = numbers[~changed]
-    columns: list[Sequence[NDArray[np.float64]]] = [(start[even], end[even], np.ones(len(even)))]
-    signatures = [signature[even]]
-    for k in numbers[changed].tolist():
-        stretches = _stretches(engine.history[owner, k], int(end[k]))
-        columns.append(stretches)
-        signatures.append(np.full(len(stretches[0]), signature[k]))
-    begin, finish, fraction = (np.concatenate(column) for column in zip(*columns, strict=True))
-    return np.concatenate(signatures), (begin, finish, fraction)
+    changed = np.array([(owner, k) in engine.history for k in numbers.tolist()], dtype=bool)
+    even, uneven = numbers[~changed], numbers[changed]
+    logs = [engine.history[owner, k] for k in uneven.tolist()]
+    begin, finish, done = _stretches(logs, end[uneven].astype(np.int64).tolist())
+    lengths = np.array([len(log) for log in logs], dtype=np.int64)
+    return np.concatenate([signature[even], np.repeat(signature[uneven], lengths)]), (
+        np.concatenate([start[even], begin]),
+        np.concatenate([end[even], finish]),
+        np.concatenate([np.ones(len(even)), done]),
+    )
 
 
-def _stretches(log: list[tuple[int, int, int]], end: int) -> Segments:
-    begin = [when for when, _, _ in log]
-    finish = [*begin[1:], end]
-    done = [rate * (b - a) / ONE for (a, rate, _), b in zip(log, finish, strict=True)]
-    done[-1] = 1.0 - sum(done[:-1])  # the last nanosecond may be part empty
-    return np.array(begin, dtype=np.float64), np.array(finish, dtype=np.float64), np.array(done)
+def _stretches(logs: Sequence[Sequence[tuple[int, int, int]]], ends: Sequence[int]) -> Segments:
+    """Evenly used stretches of ops whose rate changed, one op after the other."""
+    begin: list[int] = []
+    finish: list[int] = []
+    done: list[float] = []
+    for log, end in zip(logs, ends, strict=True):
+        begins = [when for when, _, _ in log]
+        finishes = [*begins[1:], end]
+        parts = [rate * (b - a) / ONE for (a, rate, _), b in zip(log, finishes, strict=True)]
+        parts[-1] = 1.0 - sum(parts[:-1])  # the last nanosecond may be part empty
+        begin += begins
+        finish += finishes
+        done += parts
+    return np.array(begin, dtype=np.float64), np.array(finish, dtype=np.float64), np.array(done, dtype=np.float64)
 
 
 def _steps(
