@@ -100,7 +100,7 @@ class Protocol:
             T = launch + routes + F + W + 2 √(F · min(W, k·F))  chunked and pipelined
 
         The second is a pipeline of D steps with overhead o a step and chunk, cut into the best number of chunks:
-        (m + D - 1) · (o + W/m) is least at m = √((D-1)·W/o), where it is (√((D-1)·o) + √W)² + o; F stands for D·o.
+        (m + D - 1) · (o + W/m) is least at m = √((D-1)·W/o), where it is (√((D-1)·o) + √W)²; F stands for (D-1)·o.
         Pipelines of that kind: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005). NCCL's buffers bound the chunks, so
         from W = k·F on (:data:`LONGEST_PIPELINE`) the fill of the pipeline grows no more, and what each further chunk
         costs is in the fraction.

@@ -144,6 +144,18 @@ KEYS: Mapping[str, Key] = {
     "storage.over": Key(
         Word(("own", "compute")), "network that it is reached over", otherwise="the topology's own, or one of its own"
     ),
+    "communication.node": Key(
+        Name("a communication card"), "what NCCL costs inside nodes", otherwise="the topology's own"
+    ),
+    "communication.network": Key(
+        Name("a transport card"), "what NCCL costs between nodes", otherwise="the topology's own"
+    ),
+    **{
+        f"algorithms.{kind}": Key(
+            Name("an algorithm, or with a protocol: ring, tree/LL128"), f"that {kind} runs as", otherwise="the fastest"
+        )
+        for kind in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce")
+    },
     "node.p2p": Key(
         Flag(), "GPUs on PCIe reach each other's memory; else through the host's", otherwise="the topology's own"
     ),

@@ -18,7 +18,7 @@ _LINKS = ("perturb.slow_links", "perturb.failed_links")
 CLUSTER_KEYS = (
     "nodes",
     "nics_per_node",
-    *(key for key in KEYS if key.startswith(("fabric", "node."))),
+    *(key for key in KEYS if key.startswith(("fabric", "node.", "communication."))),
     *_LINKS,
 )
 """Settings that change what collectives meet; all others are of jobs, or of devices and drives."""

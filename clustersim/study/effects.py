@@ -113,6 +113,15 @@ def _ways(topology: Topology, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int6
     return used.sum(axis=1), order[number.ravel()], resources.capacity[rows[used]], resources.latency_ns[rows[used]]
 
 
+def _members(case: _Case) -> str | None:
+    return None if any(family.members.shape[1] > 1 for family in case.job.families) else "no group has two members"
+
+
+def _apart(case: _Case) -> str | None:
+    pairs = _pairs_apart(case.topology, case.job)
+    return None if pairs is None or len(pairs) else "no process group spans two nodes"
+
+
 def _several_replicas(case: _Case) -> str | None:
     return "dp is 1: there is nothing to reduce" if case.job.plan["dp"] == 1 else None
 
@@ -177,6 +186,8 @@ _RULES: dict[str, Callable[[_Case], str | None]] = {
     "fabric.oversubscription": _fabric,
     "fabric.levels": _fabric,
     "fabric.radix": _fabric,
+    "communication.node": _members,
+    "communication.network": _apart,
     "nics_per_node": _fabric,
     "plan.overlap_dp": _several_replicas,
     "plan.axis_order": _several_axes,

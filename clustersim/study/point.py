@@ -35,7 +35,7 @@ MOST_OPS = 100_000_000
 _OPS_PER_LAYER = 20
 """Ops of one layer and micro-batch, forward and backward, to the nearest ten: what the layers' builders make."""
 
-_FABRIC = tuple(key for key in KEYS if key.startswith(("fabric", "node.", "storage.")))
+_FABRIC = tuple(key for key in KEYS if key.startswith(("fabric", "node.", "storage.", "communication.")))
 _TOPOLOGY = ("nodes", *_FABRIC, "nics_per_node")
 _BATCH = ("global_batch", "micro_batch", "seq_len")
 
@@ -156,6 +156,7 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
             "seed": setup.value("seed"),
             "perturb": perturb,
             "overlap": _given(setup, "overlap"),
+            "algorithms": _given(setup, "algorithms"),
             "limits": _given(setup, "limits") or None,
         },
         notes=tuple(notes),

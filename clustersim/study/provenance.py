@@ -61,7 +61,8 @@ def cards_of(setup: JobSetup) -> list[Card]:
         found["model", model] = read_card("model", model)
     topology = read_card("topology", setup.value("topology"))
     found["topology", topology.name] = topology
-    given = {key: value for key, value in setup.values.items() if key.startswith(("fabric.", "node.", "storage."))}
+    tables = ("fabric.", "node.", "storage.", "communication.")
+    given = {key: value for key, value in setup.values.items() if key.startswith(tables)}
     for part in (*_parts(topology.data, topology.path), *_parts(given, topology.path)):
         found.setdefault((part.kind, part.name), part)
     return list(found.values())

@@ -28,6 +28,11 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (32, TREE | {"fabric.oversubscription": 3.0}, True),
     ],
     "nics_per_node": [(4, ONE_NODE, False), (8, TWO_NODES, False), (4, TWO_NODES, True)],
+    "communication.node": [
+        ("nccl", ONE_NODE | {"plan.dp": 1, "nodes": 1, "plan.tp": 1, "topology": "gh200"}, False),
+        ("nccl", ONE_NODE, True),
+    ],
+    "communication.network": [("efa", ONE_NODE, False), ("efa", TWO_NODES, True)],
     "plan.overlap_dp": [(False, ONE_NODE | {"plan.tp": 4, "plan.pp": 2}, False), (False, ONE_NODE, True)],
     "plan.axis_order": [
         (("dp", "tp", "cp", "pp"), ONE_NODE, False),

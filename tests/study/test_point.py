@@ -42,6 +42,7 @@ def test_every_setting_reaches_the_run(tiny: JobSetup) -> None:
         "perturb.slow_ranks": {3: 1.5},
         "perturb.slow_links": {"node0/nic0.tx": 0.5},
         "overlap.sm": 0.5,
+        "algorithms.all_reduce": "tree/LL",
         "limits.num_events": 10**6,
         "seed": 5,
         "steps": 2,
@@ -55,6 +56,7 @@ def test_every_setting_reaches_the_run(tiny: JobSetup) -> None:
         "seed": 5,
         "perturb": {"slow_ranks": {3: 1.5}, "slow_links": {"node0/nic0.tx": 0.5}},
         "overlap": {"sm": 0.5},
+        "algorithms": {"all_reduce": "tree/LL"},
         "limits": {"num_events": 10**6},
     }
     assert {b.kind for b in point.topology.resources.blocks} >= {"leaf_up"}
