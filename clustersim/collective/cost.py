@@ -34,7 +34,7 @@ class GroupCost:
     load : NDArray[int64], shape (E, S)
         bytes that one collective of each signature puts on the resource [B]
     peak_load : NDArray[int64], shape (n, S)
-        on the group's busiest resource [B]
+        of ``num_flows`` flows on the resource that the group waits for, the one with the largest load / capacity [B]
     memory_row : NDArray[int64], shape (n, m)
         HBM resource of each member, -1 where the topology has none
     """

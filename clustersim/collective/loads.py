@@ -90,8 +90,43 @@ def loads_of(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Traf
             pipelined=what.pipelined,
         )
         made.append(demand)
-    peak = np.stack([_max_by_group(group, load[:, s], n) for s in range(num)], axis=1).astype(np.int64)
+    flows = _flows(traffic, node, routes, (group, row, load))
+    waits_for = load / capacity[row][:, None] >= busiest[group] * (1 - 2**-40)
+    num_flows = np.array([what.num_flows for what in traffic], dtype=np.int64)
+    unit = np.where(waits_for, -(-load * num_flows // flows), np.iinfo(np.int64).max)
+    peak = -np.stack([_max_by_group(group, -unit[:, s], n) for s in range(num)], axis=1).astype(np.int64)
     return Loads(demands=tuple(made), group=group, row=row, load=load, peak=peak, memory_row=memory_row)
+
+
+def _flows(
+    traffic: tuple[Traffic, ...],
+    node: NDArray[np.int64],
+    routes: Mapping[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]],
+    edges: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+) -> NDArray[np.int64]:
+    """How many flows of each signature cross each resource at once, shape (E, S); 1 where there are only bytes.
+
+    Phases that overlap count together; of those that follow one another the one with most.
+    """
+    group, row, load = edges
+    num_rows = int(row.max(initial=0)) + 1
+    place = group * num_rows + row
+    counted: dict[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+    flows = np.zeros(load.shape, dtype=np.int64)
+    for s, what in enumerate(traffic):
+        for phase in what.phases:
+            of_phase = np.zeros(len(load), dtype=np.int64)
+            for _, part in _by_reach(phase, node):
+                key = _key(part)
+                if key not in counted:
+                    hops = routes[key][0]
+                    here, crossed, count = _edges(hops, np.ones((hops.shape[1], 1), dtype=np.int64))
+                    kept = np.isin(here * num_rows + crossed, place, assume_unique=True)  # without what carries nothing
+                    counted[key] = np.searchsorted(place, (here * num_rows + crossed)[kept]), count[kept, 0]
+                at, count = counted[key]
+                of_phase[at] += count
+            flows[:, s] = flows[:, s] + of_phase if what.pipelined else np.maximum(flows[:, s], of_phase)
+    return np.maximum(1, flows)
 
 
 def _by_reach(phase: Phase, node: NDArray[np.int64]) -> list[tuple[int, Phase]]:

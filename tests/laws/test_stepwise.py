@@ -184,10 +184,6 @@ FOUR_NICS_A_NODE: dict[str, list[Call]] = {
     "halving-doubling beside hierarchical": [HALVING, LEVELS],
 }
 
-WEIGHT = (
-    "the fair share is weighed by the resource with most bytes, which is HBM, not by the one that the collective waits "
-    "for: a share of a NIC comes out as flows / (bytes in HBM : bytes on the NIC)"
-)
 PHASES = (
     "parts that follow one another run at one even speed: two collectives at once seem to use NICs and NVLink at the "
     "same time, where the same parts of both meet on the same links"
@@ -196,18 +192,11 @@ BURSTS = (
     "a ring over nodes fills its NVLinks in bursts, at first all of them at once; at an even speed it leaves them free"
 )
 OFF = {
-    ("ring beside all-to-all of half", 1.0): WEIGHT,
-    ("ring beside all-to-all of half", 4.0): WEIGHT,
-    ("ring beside halving-doubling", 1.0): WEIGHT,
     ("ring beside halving-doubling", 4.0): PHASES,
-    ("rings on lanes beside a ring", 1.0): WEIGHT,
-    ("rings on lanes beside a ring", 4.0): WEIGHT,
     ("all-to-all in nodes beside a ring", 1.0): BURSTS,
     ("all-to-all in nodes beside a ring", 4.0): BURSTS,
     ("two hierarchical", 1.0): PHASES,
     ("two hierarchical", 4.0): PHASES,
-    ("hierarchical beside all-to-all", 1.0): f"{WEIGHT}; {PHASES}",
-    ("hierarchical beside all-to-all", 4.0): f"{WEIGHT}; {PHASES}",
     ("hierarchical beside ring", 1.0): PHASES,
     ("hierarchical beside ring", 4.0): PHASES,
     ("halving-doubling beside ring", 1.0): PHASES,
@@ -252,7 +241,6 @@ ON_H100: dict[str, list[tuple[str, str]]] = {
 OFF_ON_H100 = {
     ("two hierarchical", 2): PHASES,
     ("two hierarchical", 4): PHASES,
-    ("ring beside all-to-all", 2): WEIGHT,
     ("hierarchical beside all-to-all", 2): PHASES,
     ("hierarchical beside all-to-all", 4): PHASES,
 }
