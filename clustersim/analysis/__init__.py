@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clustersim.analysis.bounds import bounds
 from clustersim.analysis.breakdown import breakdown
-from clustersim.analysis.compare import compare, compare_breakdowns
+from clustersim.analysis.compare import changed_collectives, compare, compare_breakdowns
 from clustersim.analysis.critical_path import critical_path
 from clustersim.analysis.definitions import definitions
 from clustersim.analysis.fits import out_of_memory
@@ -15,6 +15,7 @@ from clustersim.analysis.summary import summary
 __all__ = [
     "bounds",
     "breakdown",
+    "changed_collectives",
     "compare",
     "compare_breakdowns",
     "critical_path",

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["METRICS", "compare", "compare_breakdowns"]
+__all__ = ["METRICS", "changed_collectives", "compare", "compare_breakdowns"]
 
 METRICS = (
     "step_time_s",
@@ -83,6 +83,39 @@ def compare_breakdowns(baseline: pd.DataFrame, candidate: pd.DataFrame) -> pd.Da
     table["delta"] = table["candidate"] - table["baseline"]
     table["ratio"] = table["candidate"] / table["baseline"].where(table["baseline"] != 0)
     return table
+
+
+def changed_collectives(baseline: pd.DataFrame, candidate: pd.DataFrame) -> pd.DataFrame:
+    """Collectives that both runs have, of one size, and that they do not send alike.
+
+    Parameters
+    ----------
+    baseline, candidate : DataFrame
+        :attr:`clustersim.trace.result.Result.collectives` of each
+
+    Returns
+    -------
+    DataFrame
+        a row for each: ``axis``, ``family``, ``kind``, ``nbytes``, and ``baseline`` and ``candidate``, the ways that
+        it is sent, as ``ring/LL128``; several, with a comma, where groups of one family differ
+    """
+    import pandas as pd
+
+    sides = [_ways(table) for table in (baseline, candidate)]
+    rows = [
+        (*key, sides[0][key], sides[1][key]) for key in sides[0] if sides[1].get(key, sides[0][key]) != sides[0][key]
+    ]
+    return pd.DataFrame(rows, columns=["axis", "family", "kind", "nbytes", "baseline", "candidate"])
+
+
+def _ways(collectives: pd.DataFrame) -> dict[tuple[str, str, str, int], str]:
+    """How each collective is sent, by axis, family, kind and bytes."""
+    ways: dict[tuple[str, str, str, int], set[str]] = {}
+    columns = ("axis", "family", "kind", "nbytes", "algorithm", "protocol")
+    for axis, family, kind, nbytes, algorithm, protocol in zip(*(collectives[c] for c in columns), strict=True):
+        way = f"{algorithm}/{protocol}" if protocol else algorithm
+        ways.setdefault((axis, family, kind, int(nbytes)), set()).add(way)
+    return {key: ", ".join(sorted(found)) for key, found in ways.items()}
 
 
 def _means(table: pd.DataFrame) -> dict[str, float]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from clustersim.analysis.report import table
+from clustersim.cli.collectives_text import nbytes_text
 from clustersim.cli.output import OK, print_json
 
 __all__ = ["compare"]
+
+_MOST_WAYS = 12
 
 
 def compare(
@@ -31,6 +34,7 @@ def compare(
     as_json
         print one JSON object
     """
+    from clustersim.analysis.compare import changed_collectives
     from clustersim.analysis.compare import compare as side_by_side
     from clustersim.faults import BadInput, Fault
     from clustersim.study.run_folder import open_run
@@ -40,17 +44,20 @@ def compare(
     for name in (baseline, candidate):
         try:
             run = open_run(name)
-            sides.append((run.summary, _inputs(run.inputs)))
+            sides.append((run.summary, _inputs(run.inputs), run.collectives))
         except BadInput as error:
             faults += error.faults
     if faults:
         raise BadInput(faults)
-    (before, old), (after, new) = sides
+    (before, old, ran), (after, new, runs) = sides
     answer = side_by_side(before, after, inputs=(old, new))
+    answer["changed_collectives"] = changed_collectives(ran, runs).to_dict("records")
     if as_json:
         print_json(answer)
         return OK
     print(_changes(answer["changed_inputs"]))
+    if answer["changed_collectives"]:
+        print(_ways(answer["changed_collectives"]))
     print(_figures(answer["metrics"] | {f"{name} [s]": pair for name, pair in answer["breakdown_s"].items()}))
     return OK
 
@@ -65,6 +72,15 @@ def _changes(changed: Mapping[str, Mapping[str, Any]]) -> str:
         return "inputs: the same\n"
     rows = [(name, _short(pair["baseline"]), "->", _short(pair["candidate"])) for name, pair in changed.items()]
     return f"inputs\n{table(rows)}\n"
+
+
+def _ways(changed: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        (row["family"], row["kind"], nbytes_text(row["nbytes"]), row["baseline"], "->", row["candidate"])
+        for row in changed[:_MOST_WAYS]
+    ]
+    more = f"  and {len(changed) - len(rows)} more\n" if len(changed) > len(rows) else ""
+    return f"collectives that are sent otherwise\n{table(rows, right=(2,))}\n{more}"
 
 
 def _figures(figures: Mapping[str, Mapping[str, float | None]]) -> str:

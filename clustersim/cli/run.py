@@ -39,6 +39,7 @@ def run(
     as_json: Annotated[bool, Parameter(name="--json")] = False,
     definitions: bool = False,
     full: bool = False,
+    verbose: Annotated[bool, Parameter(name=("--verbose", "-v"))] = False,
 ) -> int:
     """Simulate a training job.
 
@@ -62,6 +63,8 @@ def run(
         print what each field means
     full
         simulate every rank, not one of each class of equal ranks
+    verbose
+        also say how each collective ran: algorithm, protocol, time, and with --json why
     """
     if job is None and model is None and topology is None and not settings:
         if definitions:
@@ -76,7 +79,7 @@ def run(
         return run_sweep(setup, vary, faults, out=out, as_json=as_json, fold=not full)
     if definitions and not as_json:
         print(_definitions(as_json=False), end="\n\n")
-    return _run_one(setup, faults, out=out, as_json=as_json, definitions=definitions, fold=not full)
+    return _run_one(setup, faults, out=out, as_json=as_json, definitions=definitions, fold=not full, verbose=verbose)
 
 
 def _setup(
@@ -97,7 +100,14 @@ def _setup(
 
 
 def _run_one(
-    setup: JobSetup, faults: list[Fault], *, out: Path | None, as_json: bool, definitions: bool, fold: bool
+    setup: JobSetup,
+    faults: list[Fault],
+    *,
+    out: Path | None,
+    as_json: bool,
+    definitions: bool,
+    fold: bool,
+    verbose: bool,
 ) -> int:
     from clustersim.analysis.summary import summary
     from clustersim.engine.deadlock import Deadlock
@@ -114,9 +124,14 @@ def _run_one(
         result = deadlock.result
     answer = summary(result)
     if as_json:
-        print_json(answer | ({"definitions": _meanings()} if definitions else {}))
+        rows = {"collectives": result.collectives.to_dict("records")} if verbose else {}
+        print_json(answer | rows | ({"definitions": _meanings()} if definitions else {}))
     else:
         print(answer)
+        if verbose:
+            from clustersim.cli.collectives_text import collectives_text
+
+            print(f"\n{collectives_text(result.collectives)}")
     if out is not None and not _write(result, setup, out, quiet=as_json):
         return FAILED
     return OK if answer["status"] == "ok" else FAILED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -315,7 +316,11 @@ def _edges(
     load : NDArray[int64], shape (E, S)
     """
     used = nbytes.any(axis=1)
-    rows, nbytes = rows[:, used], nbytes[used]
+    if not used.all():
+        rows, nbytes = rows[:, used], nbytes[used]
+    num_rows = int(rows.max(initial=-1)) + 1
+    if len(rows) * num_rows * nbytes.shape[1] <= rows.size:  # many flows over few resources: counting beats sorting
+        return _counted(rows, nbytes, num_rows)
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)
     starts = ordered >= 0
@@ -325,6 +330,31 @@ def _edges(
     first = np.flatnonzero(starts.reshape(-1)[valid])
     group, _ = np.nonzero(starts)
     return group, ordered[starts], np.add.reduceat(load, first, axis=0) if len(first) else load
+
+
+_AT_ONCE = 1 << 20
+"""Columns of routes that are counted together: their copies stay in some tens of megabytes."""
+
+
+def _counted(
+    rows: NDArray[np.int64], nbytes: NDArray[np.int64], num_rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """As :func:`_edges`, by adding every flow's bytes to its resource's."""
+    n = len(rows)
+    total = np.zeros((n * num_rows, nbytes.shape[1]), dtype=np.int64)
+    seen = np.zeros(n * num_rows, dtype=bool)
+    for group, start in product(range(n), range(0, rows.shape[1], _AT_ONCE)):
+        block = rows[group, start : start + _AT_ONCE]
+        valid = block >= 0
+        place, carried = block[valid] + group * num_rows, nbytes[start : start + _AT_ONCE][valid]
+        times = np.bincount(place, minlength=n * num_rows)
+        seen |= times > 0
+        if len(carried) and (carried == carried[0]).all():  # as in an all-to-all
+            total += times[:, None] * carried[0]
+        else:
+            np.add.at(total, place, carried)
+    place = np.flatnonzero(seen)
+    return place // num_rows, place % num_rows, total[place]
 
 
 def _max_by_group(group: NDArray[np.int64], value: NDArray[np.generic], n: int) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ import numpy as np
 from clustersim.collective.overlap import Overlap
 from clustersim.collective.traffic import Algorithm
 from clustersim.engine.build import build
+from clustersim.engine.chosen import chosen
 from clustersim.engine.deadlock import Deadlock
 from clustersim.engine.engine import Engine
 from clustersim.engine.full import full_scene
@@ -160,6 +161,7 @@ def simulate(
             },
         },
         rates=lambda: usage(engine),
+        chosen=lambda: chosen(system),
     )
     if failure is not None:
         failure.result = result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated
 
 from clustersim.hardware.protocol import Protocol
@@ -112,18 +112,24 @@ def _require_ranges(card: Communication | Transport) -> None:
             raise ValueError(f"{name}: {value} must be positive and finite [B/s]")
 
 
-STEPWISE = ("ring", "tree", "hierarchical", "halving_doubling", "pat", "bruck", "sharp", "collnet_chain", "barrier")
+STEPWISE = ("ring", "tree", "hierarchical", "halving_doubling", "barrier")
 """Algorithms that pass chunks from neighbour to neighbour, with all three protocols."""
 
-PAIRWISE = ("direct", "point_to_point", "uneven")
+SIMPLE_ONLY = ("pat", "sharp", "collnet_chain")
+"""Algorithms that NCCL runs with Simple alone (``src/graph/tuning.cc``)."""
+
+TREE_FRACTION = 0.92
+"""Of a ring's bandwidth that a tree reaches: NCCL, ``src/graph/tuning.cc``."""
+
+PAIRWISE = ("direct", "point_to_point", "uneven", "bruck")
 """Algorithms of messages between pairs: LL and Simple."""
 
 
 def protocols(node: Communication, network: Transport) -> dict[str, tuple[Protocol, ...]]:
     """Protocols by algorithm, of a library on such nodes and over such a network.
 
-    Every stepwise algorithm has the same three, as in NCCL, whose tuning model tells them apart only by what is the
-    number of their steps here; NVLS runs with Simple alone.
+    Every stepwise algorithm has the same three: NCCL's tuning model tells them apart by the number of their steps, which
+    is in their flows here, and by the bandwidth of a tree. NVLS runs with Simple alone.
     """
     ll = Protocol(
         name="LL",
@@ -170,8 +176,18 @@ def protocols(node: Communication, network: Transport) -> dict[str, tuple[Protoc
         copy_bandwidth=node.copy_bandwidth,
         chunked=True,
     )
+    tree = tuple(
+        replace(
+            way,
+            inside_fraction=TREE_FRACTION * way.inside_fraction,
+            between_fraction=TREE_FRACTION * way.between_fraction,
+        )
+        for way in (ll, ll128, simple)
+    )
     return {
         **dict.fromkeys(STEPWISE, (ll, ll128, simple)),
+        **dict.fromkeys(SIMPLE_ONLY, (simple,)),
         **dict.fromkeys(PAIRWISE, (ll, messages)),
+        "tree": tree,
         "nvls": (nvls,),
     }

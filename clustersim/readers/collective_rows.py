@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from clustersim.collective.bound import KINDS
@@ -17,6 +17,7 @@ _TEXTS = (
     "id",
     "group",
     "source",
+    "family",
     "hardware",
     "intra_link",
     "inter_link",
@@ -46,6 +47,8 @@ class CollectiveRow:
         of the file
     id, group, source : str
         name of the row, of the sweep that it belongs to, of where it was published
+    family : str
+        that its error is told with; empty where rows are told by their source
     hardware, intra_link, inter_link : str
         as published: GPU, links inside a node, links between nodes
     algo, nccl_version : str
@@ -86,6 +89,7 @@ class CollectiveRow:
     time_us: float
     algbw: float | None
     busbw: float | None
+    family: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,11 +102,14 @@ class Unused:
         of the file
     id : str
     reason : str
+    given : Mapping[str, str]
+        the row as it stands there, by column
     """
 
     line: int
     id: str
     reason: str
+    given: Mapping[str, str] = field(default_factory=dict)
 
 
 def detect(path: str | Path) -> bool:
@@ -168,7 +175,7 @@ def read(path: str | Path) -> tuple[tuple[CollectiveRow, ...], tuple[Unused, ...
         if wrong or faults:
             continue
         if reason:
-            unused.append(Unused(line=line, id=name, reason=reason))
+            unused.append(Unused(line=line, id=name, reason=reason, given=given))
         else:
             rows.append(_row(line, given, numbers))
     if not records and not faults:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -27,8 +28,8 @@ versions of NCCL differ most there. Larger ones weigh 1, of low confidence 0.25.
 
 _NUM_STARTS, _SCATTER = 5, 0.3
 
-_REACH = 3.0
-"""Farthest that a number goes from its start, as a logarithm: a factor of 20."""
+_REACH = 4.0
+"""Farthest that a number goes from its start, as a logarithm: a factor of 55."""
 
 UNKNOWN = ("assumed", "not stated", "not read", "effectively")
 """Words in the description of a network that nobody knows: such rows are predicted and calibrate nothing."""
@@ -42,10 +43,13 @@ class Calibration:
     ----------
     nodes : Mapping[str, Communication]
     networks : Mapping[str, Transport]
+    determined : Mapping[str, frozenset[str]]
+        numbers of each card that some row depends on; the others are as they were at the start
     """
 
     nodes: Mapping[str, Communication]
     networks: Mapping[str, Transport]
+    determined: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def calibrate(rows: Sequence[Measured], start: Calibration) -> Calibration:
@@ -66,28 +70,17 @@ def calibrate(rows: Sequence[Measured], start: Calibration) -> Calibration:
     ImportError
         when scipy is not installed
     """
-    nodes, networks = dict(start.nodes), dict(start.networks)
+    nodes, networks, determined = dict(start.nodes), dict(start.networks), dict[str, frozenset[str]]()
     for name in sorted({row.node for row in rows}):
         alone = [row for row in rows if row.node == name and row.topology.num_nodes == 1]
         if alone:
             network = next(iter(networks.values()))  # one node: none of its numbers is used
-            trials = Trials.of(alone)
-            nodes[name] = _best(nodes[name], alone, lambda card, t=trials, w=network: t.seconds(card, w))  # type: ignore[misc]
+            nodes[name], determined[name] = _best(nodes[name], alone, partial(_inside, Trials.of(alone), network))
     for name in sorted({row.network for row in rows}):
         apart = [row for row in rows if row.network == name and row.topology.num_nodes > 1 and _known(row)]
         if apart:
-            parts = [
-                (nodes[node], index, Trials.of([apart[i] for i in index])) for (node,), index in _by(apart, "node")
-            ]
-
-            def seconds(card: Transport, parts: list[tuple[Communication, list[int], Trials]] = parts) -> NDArray[np.float64]:
-                times = np.empty(sum(len(index) for _, index, _ in parts))
-                for node, index, trials in parts:
-                    times[index] = trials.seconds(node, card)
-                return times
-
-            networks[name] = _best(networks[name], apart, seconds)
-    return Calibration(nodes=nodes, networks=networks)
+            networks[name], determined[name] = _best(networks[name], apart, _over(apart, nodes))
+    return Calibration(nodes=nodes, networks=networks, determined=determined)
 
 
 def errors(rows: Sequence[Measured], cards: Calibration) -> NDArray[np.float64]:
@@ -111,10 +104,30 @@ def leave_one_out(rows: Sequence[Measured], start: Calibration) -> NDArray[np.fl
     return found
 
 
-def _best(start: Card, rows: Sequence[Measured], seconds: Callable[[Card], NDArray[np.float64]]) -> Card:
+def _inside(trials: Trials, network: Transport, node: Communication) -> NDArray[np.float64]:
+    return trials.seconds(node, network)
+
+
+def _over(rows: Sequence[Measured], nodes: Mapping[str, Communication]) -> Callable[[Transport], NDArray[np.float64]]:
+    """Times of rows on several kinds of node as a function of what their network costs."""
+    parts = [(nodes[node], index, Trials.of([rows[i] for i in index])) for (node,), index in _by(rows, "node")]
+
+    def seconds(network: Transport) -> NDArray[np.float64]:
+        times = np.empty(len(rows))
+        for node, index, trials in parts:
+            times[index] = trials.seconds(node, network)
+        return times
+
+    return seconds
+
+
+def _best(
+    start: Card, rows: Sequence[Measured], seconds: Callable[[Card], NDArray[np.float64]]
+) -> tuple[Card, frozenset[str]]:
+    """The card under which the rows come out best, and those of its numbers that some row depends on."""
     from scipy.optimize import least_squares
 
-    free = [field.name for field in fields(start) if field.name not in ("name", "sources")]
+    free = [item.name for item in fields(start) if item.name not in ("name", "sources")]
     origin = np.log([getattr(start, name) for name in free])
     least = origin - _REACH
     most = np.minimum(origin + _REACH, [0.0 if name.endswith("_fraction") else np.inf for name in free])
@@ -137,11 +150,13 @@ def _best(start: Card, rows: Sequence[Measured], seconds: Callable[[Card], NDArr
             bounds=(least, most),
             loss="soft_l1",
             f_scale=0.1,
-            diff_step=1e-3,
+            diff_step=[1e-3] * len(origin),
         )
         for shift in shifts
     ]
-    return card(min(tries, key=lambda found: found.cost).x)
+    best = min(tries, key=lambda found: found.cost)
+    leans = np.linalg.norm(np.asarray(best.jac)[: len(rows)], axis=0) > _PULL
+    return card(np.where(leans, best.x, origin)), frozenset(np.array(free)[leans].tolist())
 
 
 def _weight(row: Measured) -> float:

@@ -1,4 +1,4 @@
-"""Measured collectives on the clusters they ran on: what is published about a machine -> a topology card and its GPUs."""
+"""Measured collectives on the clusters they ran on: a machine as published -> a topology card and its GPUs."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ class Refused:
 def locate(rows: Iterable[CollectiveRow]) -> tuple[list[Measured], list[Refused]]:
     """Find the cluster of each row.
 
-    Ranks take the first GPUs of each node, as many on each as the row says, else as many as fit. In a scale-up domain of
-    several boards (NVL72) nodes are filled one after the other, whatever the number of boards.
+    Ranks take the first GPUs of each node, as many on each as the row says, else as many as fit. In a scale-up domain
+    of several boards (NVL72) nodes are filled one after the other, whatever the number of boards.
     """
     placed: list[Measured] = []
     refused = []

@@ -50,6 +50,11 @@ class LiveRun:
         """One row an op of each class."""
         return self.result.trace
 
+    @property
+    def collectives(self) -> pd.DataFrame:
+        """How each kind of collective ran and why."""
+        return self.result.collectives
+
 
 def open_run(name_or_path: str | Path) -> RunFolder | LiveRun:
     """A run by name: read from its folder, or simulated from its job.

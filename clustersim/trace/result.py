@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clustersim.topology.topology import Topology
+from clustersim.trace.collectives import CollectiveRecord
 from clustersim.trace.record import Rates, Record
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Result:
     warnings: tuple[str, ...] = ()
     inputs: Mapping[str, Any] = field(default_factory=dict)
     rates: Callable[[], list[Rates]] = field(default=list, repr=False)
+    chosen: Callable[[], list[CollectiveRecord]] = field(default=list, repr=False)
 
     def __repr__(self) -> str:
         """One line: what ran, how it ended, how it was simulated."""
@@ -74,6 +76,14 @@ class Result:
         return self.rates()
 
     @cached_property
+    def collectives(self) -> pd.DataFrame:
+        """How each kind of collective ran and why, columns as in :mod:`clustersim.trace.collectives`."""
+        from clustersim.trace.collectives import collectives_frame
+        from clustersim.trace.frame import run_names
+
+        return collectives_frame(self.chosen(), run_names(self.record))
+
+    @cached_property
     def classes(self) -> pd.DataFrame:
         """Which class stands for each rank: columns ``job, rank, lane, representative, multiplicity``."""
         import pandas as pd
@@ -95,7 +105,7 @@ class Result:
         return pd.concat(frames, ignore_index=True)
 
     def write(self, folder: str | Path) -> Path:
-        """Write the run folder: resolved inputs, summary.json, trace.parquet, classes.parquet; returns its path."""
+        """Write the run folder: resolved inputs, summary.json and the tables as Parquet; returns its path."""
         from clustersim.trace.formats.folder import write
 
         return write(self, Path(folder))

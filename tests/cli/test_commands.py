@@ -112,6 +112,20 @@ class TestCompare:
         assert answer["changed_inputs"] == {}
         assert {pair["delta"] for pair in answer["metrics"].values()} == {0}
 
+    def test_a_collective_that_is_sent_otherwise(self, call: Callable[..., Any]) -> None:
+        call("run", *SHORT, "--out", "a")
+        call("run", *SHORT, "--out", "b")
+        assert call("compare", "a", "b", "--json").json["changed_collectives"] == []
+        assert "sent otherwise" not in call("compare", "a", "b").out
+        table = pd.read_parquet("b/collectives.parquet")
+        before = f"{table.loc[0, 'algorithm']}/{table.loc[0, 'protocol']}"
+        table.loc[0, ["algorithm", "protocol"]] = ["tree", "LL"]
+        table.to_parquet("b/collectives.parquet")
+        (changed,) = call("compare", "a", "b", "--json").json["changed_collectives"]
+        assert (changed["baseline"], changed["candidate"]) == (before, "tree/LL")
+        assert (changed["family"], changed["kind"]) == (table.loc[0, "family"], table.loc[0, "kind"])
+        assert f"{before}  ->  tree/LL" in call("compare", "a", "b").out
+
     def test_a_broken_folder(self, call: Callable[..., Any]) -> None:
         call("run", *SHORT, "--out", "a")
         Path("a/summary.json").write_text("{")

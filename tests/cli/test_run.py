@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable
 from itertools import pairwise
@@ -52,6 +53,15 @@ class TestPrinted:
         assert set(answer.json) == {name for name in definitions() if "." not in name} - {"jobs"}
         assert answer.json["num_ranks"] == 8
         assert answer.json["tokens_per_s"] * answer.json["step_time_s"] == pytest.approx(16 * 128, rel=1e-12)
+
+    def test_verbose_says_how_collectives_ran(self, call: Callable[..., Any]) -> None:
+        plain, verbose = call(*TINY).out, call(*TINY, "-v").out
+        assert max(map(len, verbose.splitlines())) <= 80
+        assert "collectives" not in plain
+        assert re.search(r"dp +all_reduce +\S+ +8/1 +nvls/Simple ", verbose)
+        answer = call(*TINY, "--json", "--verbose").json
+        assert {row["algorithm"] for row in answer["collectives"] if row["axis"] == "dp"} == {"nvls"}
+        assert all(row["reason"] for row in answer["collectives"])
 
     def test_without_anything_it_says_what_to_type(self, call: Callable[..., Any]) -> None:
         answer = call("run")
@@ -175,7 +185,8 @@ class TestWritten:
     def test_a_folder_with_everything_that_repeats_the_run(self, call: Callable[..., Any]) -> None:
         answer = call(*TINY, "--out", "runs/a")
         assert answer.code == 0
-        top = {"job.toml", "summary.json", "inputs.json", "versions.json", "trace.parquet", "classes.parquet"}
+        top = {"job.toml", "summary.json", "inputs.json", "versions.json", "trace.parquet"}
+        top |= {"classes.parquet", "collectives.parquet"}
         found = files(Path("runs/a"))
         assert top | {"timeline.png", "trace.json"} <= found
         assert {"cards/workloads/models/gpt2.toml", "cards/topologies/parts/gpu/h100-sxm.toml"} <= found

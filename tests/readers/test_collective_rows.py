@@ -54,6 +54,11 @@ def test_only_some_columns_are_needed(tmp_path: Path) -> None:
     assert (row.id, row.num_nodes, row.busbw) == ("", None, None)
 
 
+def test_a_family_of_ones_own(tmp_path: Path) -> None:
+    (row, other), _, notes = collective_rows.read(write(tmp_path, HEADER + ",family", GOOD + ",inside", f"b{GOOD},"))
+    assert (row.family, other.family, notes) == ("inside", "", [])
+
+
 def test_unknown_columns_are_noted(tmp_path: Path) -> None:
     _, _, notes = collective_rows.read(write(tmp_path, HEADER + ",notes,weather", GOOD + ",,sunny"))
     assert notes == ["columns that are not known here were left out: weather"]
@@ -78,6 +83,7 @@ def test_rows_that_cannot_be_compared_are_kept_aside(tmp_path: Path) -> None:
         (6, "f", "moe_dispatch is not a collective that is modelled"),
         (7, "g", "no size"),
     ]
+    assert (unused[4].given["collective"], unused[4].given["busbw_GBps"]) == ("moe_dispatch", "480")
 
 
 def test_every_bad_value_at_once(tmp_path: Path) -> None:

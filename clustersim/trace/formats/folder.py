@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from clustersim.faults import BadInput, Fault
+from clustersim.trace import collectives
 from clustersim.trace.formats import parquet
 from clustersim.trace.schema import SCHEMA_VERSION
 
@@ -68,6 +69,11 @@ class RunFolder:
             )
         return parquet.read(self.path / "trace.parquet")
 
+    @cached_property
+    def collectives(self) -> pd.DataFrame:
+        """How each kind of collective ran and why, columns as in :mod:`clustersim.trace.collectives`."""
+        return collectives.read(self.path / "collectives.parquet")
+
     def _object(self, name: str) -> dict[str, Any]:
         path = self.path / name
         try:
@@ -82,7 +88,7 @@ class RunFolder:
 
 
 def write(result: Result, folder: Path, extras: Mapping[str, Callable[[Path], object]] | None = None) -> Path:
-    """Write ``summary.json``, ``inputs.json``, ``trace.parquet``, ``classes.parquet`` and ``versions.json``.
+    """Write ``summary.json``, ``inputs.json``, ``versions.json`` and trace, classes and collectives as ``.parquet``.
 
     Parameters
     ----------
@@ -107,6 +113,7 @@ def write(result: Result, folder: Path, extras: Mapping[str, Callable[[Path], ob
         _dump(place / "inputs.json", result.inputs)
         parquet.write(result.trace, place / "trace.parquet")
         result.classes.to_parquet(place / "classes.parquet", index=False)
+        result.collectives.to_parquet(place / "collectives.parquet", index=False)
         for name, draw in (extras or {}).items():
             draw(place / name)
         _dump(place / MARK, versions())

@@ -34,6 +34,7 @@ def test_what_is_written_is_read(result: cs.Result, tmp_path: Path) -> None:
     assert folder.inputs == json.loads(json.dumps(result.inputs))
     pd.testing.assert_frame_equal(folder.trace, result.trace)
     pd.testing.assert_frame_equal(pd.read_parquet(folder.path / "classes.parquet"), result.classes)
+    pd.testing.assert_frame_equal(folder.collectives, result.collectives)
     assert json.loads((folder.path / MARK).read_text())["clustersim"]
 
 
