@@ -51,8 +51,8 @@ def reference(system: System) -> dict[Key, Key]:
                     part = int(cost_of.ns[g, c]), max(1, int(cost_of.peak_load[g, c])), loads
                     phases.setdefault(key, []).append(part)
     capacity = system.topology.resources.capacity.tolist()
-    now, start, end, left, over = 0, {}, {}, dict[Key, Fraction](), list[Key]()
-    ns, peak, load = dict[Key, int](), dict[Key, int](), dict[Key, dict[int, int]]()
+    now, left, over, load = 0, dict[Key, Fraction](), list[Key](), dict[Key, dict[int, int]]()
+    start, end, ns, peak = (dict[Key, int]() for _ in range(4))
     while len(end) < len(before):
         ready = [
             k for k in members if members[k][0] not in start and all(b in end for m in members[k] for b in before[m])
