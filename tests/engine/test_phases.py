@@ -93,6 +93,16 @@ def test_kernels_beside_feel_memory_by_phase_and_sms_throughout(star: ModuleType
 
 
 @BOTH
+def test_memory_that_one_phase_is_short_of_is_watched(star: ModuleType, fold: bool) -> None:
+    """A GEMM that asks 920 B/ns of HBM has 900 beside the first phase; beside the mean of both it would fit."""
+    job = calls(star, 0)
+    for program in job.programs:
+        program.add(star.gemm(3000, nbytes=920 * 3000), stream="kernels")
+    run = simulate(star.cluster(2, 2), job, fold=fold, overlap={"sm": 0})
+    assert star.times(run, 0)["gemm"] == (0, 1000 + -(-(3000 * 920 - 1000 * 900) // 920))
+
+
+@BOTH
 @pytest.mark.parametrize("starts", [(0,), (0, 0)])
 def test_cancelled_in_a_phase_it_has_moved_what_it_moved(star: ModuleType, fold: bool, starts: tuple[int, ...]) -> None:
     def behaviour(engine: Engine) -> None:
