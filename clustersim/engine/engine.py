@@ -20,7 +20,7 @@ from clustersim.engine.cast import lanes_of, meetings_of
 from clustersim.engine.deadlock import Deadlock, wait_for
 from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, Lane, Rendezvous
 from clustersim.engine.limits import LimitReached, Limits
-from clustersim.engine.scene import ONE, Scene
+from clustersim.engine.scene import ONE, Scene, Signature
 from clustersim.engine.sharing import Activity, Sharing
 from clustersim.engine.stores import Stores
 
@@ -138,7 +138,9 @@ class Engine:
             for activity in bucket
             if activity.due == then and activity.owner.spec.job == job
         }
-        stopped_at = {(activity.owner, activity.number): (activity.phase, activity.due) for activity in stopped}
+        stopped_at = {
+            (activity.owner, activity.number): (activity.signature.phase, activity.due) for activity in stopped
+        }
         for activity in stopped:
             activity.due = -1
             if activity.demands:
@@ -399,13 +401,12 @@ class Engine:
         if signature.phases:
             self.turns[meeting, k] = []
             signature = signature.phases[0]
-        self._play(Activity(meeting, k, signature, 0, now), now)
+        self._play(meeting, k, signature, now)
 
-    def _play(self, activity: Activity, now: int) -> None:
+    def _play(self, meeting: Rendezvous, k: int, signature: Signature, now: int) -> None:
         """A collective, or one of its phases, begins."""
-        signature = activity.signature
-        took, activity.cap = signature.timings.get(0) or signature.beside(0, 1)
-        activity.rate = activity.cap
+        took, cap = signature.timings.get(0) or signature.beside(0, 1)
+        activity = Activity(meeting, k, signature, cap, now)
         if took and activity.demands:
             self.sharing.add(activity)
         self._push(activity, now, took)
@@ -419,13 +420,12 @@ class Engine:
             del owner.running[k]
             self._release(owner, k)
             return
-        phases = owner.signatures[owner.script[k]].phases
-        following = activity.phase + 1
-        if following < len(phases):
+        signature = activity.signature
+        if signature.then is not None:
             self.turns[owner, k].append(now)
-            self._play(Activity(owner, k, phases[following], 0, now, following), now)
+            self._play(owner, k, signature.then, now)
             return
-        num_sms = activity.signature.num_sms
+        num_sms = signature.num_sms
         for lane, ops in owner.members:
             lane.end[ops[k]] = now
             if num_sms:
@@ -446,7 +446,7 @@ class Engine:
         if self.sharing.changed:
             self.sharing.settle(rates)
         for activity, rate in rates.items():
-            key = activity.owner, activity.number, activity.phase
+            key = activity.owner, activity.number, activity.signature.phase
             log = self.history.get(key)
             if log is None:
                 log = self.history[key] = [(activity.since, activity.rate, -1)]

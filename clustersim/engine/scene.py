@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +58,12 @@ class Signature:
     bound : str
         what sets ``ns``
     phases : tuple[Signature, ...]
-        of a collective whose phases follow one another: each alone; ``ns`` and ``demands`` are their sums. Empty for
-        what is one phase
+        of a collective whose phases follow one another: each by itself; ``ns`` and ``demands`` are their sums. Empty
+        for what is one phase
+    phase : int
+        number of a phase in its collective
+    then : Signature or None
+        the next phase
     """
 
     ns: int
@@ -69,6 +74,8 @@ class Signature:
     num_sms: int = 0
     bound: str = ""
     phases: tuple[Signature, ...] = ()
+    phase: int = 0
+    then: Signature | None = field(default=None, repr=False)
     timings: dict[int, tuple[int, int]] = field(default_factory=dict, repr=False)
 
     def beside(self, taken: int, num_sms: int) -> tuple[int, int]:
@@ -99,7 +106,7 @@ def joint_signature(system: System, b: int, g: int, s: int, demands: Sequence[Se
     what, cost = block.traffic[s], block.cost.by_phase
     mine = cost.phases.of_signature(s)
     bound = system.group_bound(b, g, s)
-    phases = tuple(
+    phases = [
         Signature(
             ns=ns,
             demands=tuple(of_phase),
@@ -107,11 +114,16 @@ def joint_signature(system: System, b: int, g: int, s: int, demands: Sequence[Se
             num_flows=what.num_flows,
             num_sms=what.num_sms,
             bound=bound,
+            phase=number,
         )
-        for ns, peak, of_phase in zip(cost.ns[g, mine].tolist(), cost.peak_load[g, mine].tolist(), demands, strict=True)
-    )
+        for number, (ns, peak, of_phase) in enumerate(
+            zip(cost.ns[g, mine].tolist(), cost.peak_load[g, mine].tolist(), demands, strict=True)
+        )
+    ]
     if len(phases) == 1:
         return phases[0]
+    for phase, then in pairwise(phases):
+        phase.then = then
     total: dict[int, tuple[int, int]] = {}
     for r, load, w in (demand for of_phase in demands for demand in of_phase):
         total[r] = total.get(r, (0, 0))[0] + load, total.get(r, (0, 0))[1] + w
@@ -120,7 +132,7 @@ def joint_signature(system: System, b: int, g: int, s: int, demands: Sequence[Se
         demands=tuple((r, load, w) for r, (load, w) in total.items()),
         num_sms=what.num_sms,
         bound=bound,
-        phases=phases,
+        phases=tuple(phases),
     )
 
 

@@ -24,8 +24,6 @@ class Activity:
     owner : Lane or Rendezvous
     number : int
         which of its ops
-    phase : int
-        which phase of the op
     left : int
         work left at ``since``, of ``ONE``
     rate : int
@@ -40,12 +38,11 @@ class Activity:
         resource that holds it below ``cap``, -1 when none does
     """
 
-    __slots__ = ("cap", "demands", "due", "left", "limit", "number", "owner", "phase", "rate", "signature", "since")
+    __slots__ = ("cap", "demands", "due", "left", "limit", "number", "owner", "rate", "signature", "since")
 
-    def __init__(self, owner: Any, number: int, signature: Signature, cap: int, now: int, phase: int = 0) -> None:
+    def __init__(self, owner: Any, number: int, signature: Signature, cap: int, now: int) -> None:
         self.owner = owner
         self.number = number
-        self.phase = phase
         self.signature = signature
         self.demands = signature.demands
         self.left = ONE
