@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from clustersim.library.model import load_model
     from clustersim.library.part import load_part
     from clustersim.library.topologies import load_topology
+    from clustersim.study.validate import validate
     from clustersim.topology.topology import Topology
     from clustersim.trace.result import Result
     from clustersim.workload.check import check
@@ -70,6 +71,7 @@ _HOME = {
     "study": "",
     "summary": "clustersim.analysis.summary",
     "training_step": "clustersim.workload.training_step",
+    "validate": "clustersim.study.validate",
 }
 
 __all__ = [
@@ -107,6 +109,7 @@ __all__ = [
     "study",
     "summary",
     "training_step",
+    "validate",
 ]
 
 

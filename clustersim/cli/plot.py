@@ -1,15 +1,18 @@
-"""``clustersim plot``: a figure of a run."""
+"""``clustersim plot``: a figure of a run, or of a topology."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
 
 from clustersim.cli.output import OK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from clustersim.topology.topology import Topology
     from clustersim.trace.result import Result
 
 __all__ = ["plot"]
@@ -17,19 +20,25 @@ __all__ = ["plot"]
 
 def plot(
     run: str,
+    name: str | None = None,
     /,
     *,
     kind: Literal["timeline", "breakdown", "memory", "links"] = "timeline",
+    settings: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     out: Path,
 ) -> int:
-    """Draw a run into a file.
+    """Draw a run into a file, or a cluster: clustersim plot topology NAME.
 
     Parameters
     ----------
     run
-        a run folder, or a job, which is simulated
+        a run folder, or a job, which is simulated; or the word topology
+    name
+        of the topology: a card or a file
     kind
         timeline, breakdown, memory or links; the last two are not in a run folder: its job is simulated again
+    settings
+        KEY=VALUE of a topology, as often as needed: nodes, nics_per_node, fabric.*, node.*
     out
         FILE.png, .pdf or .svg
     """
@@ -42,11 +51,29 @@ def plot(
         faults.append(Fault(key="--out", value=str(out), rule=rule, nearest=f"{out.with_suffix('.png')}"))
     elif not out.absolute().parent.is_dir():
         faults.append(Fault(key="--out", value=str(out), rule="must be in a folder that exists"))
+    if name is not None and run != "topology":
+        rule = "must be topology where a second name follows"
+        faults.append(Fault(key="plot", value=run, rule=rule, nearest="topology"))
+    if name is None and settings:
+        rule = "is for plot topology NAME; a job with other settings: clustersim run JOB --set … --out FOLDER"
+        faults.append(Fault(key="--set", value=settings[0], rule=rule))
     if faults:
         raise BadInput(faults)
-    save(lambda: (_from_trace if kind in ("timeline", "breakdown") else _from_result)(run, kind), out)
+    if name is not None:
+        from clustersim.cli.cluster import load_cluster
+
+        cluster = load_cluster(name, settings)
+        save(lambda: _of_cluster(cluster), out)
+    else:
+        save(lambda: (_from_trace if kind in ("timeline", "breakdown") else _from_result)(run, kind), out)
     print(f"written to {out}")
     return OK
+
+
+def _of_cluster(cluster: Topology) -> Axes:
+    from clustersim import plot as figures
+
+    return figures.topology(cluster)
 
 
 def _from_trace(run: str, kind: str) -> Axes:
@@ -66,6 +93,6 @@ def _from_result(run: str, kind: str) -> Axes:
 
     result: Result = run_point(load_job(run))
     if kind == "links":
-        return figures.links(analysis.links(result.usage))
+        return figures.links(analysis.links(result))
     capacity = min(gpu.memory_bytes for gpu in result.topology.gpus)
     return figures.memory(analysis.memory(result), capacity=capacity)

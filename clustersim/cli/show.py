@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any
 
@@ -19,6 +19,7 @@ def show(
     name: str | None = None,
     /,
     *,
+    settings: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
     """Show all settings, or one model, topology, job or part.
@@ -30,6 +31,8 @@ def show(
         communication, transport
     name
         a card or a file; for a model also a Hugging Face config.json
+    settings
+        KEY=VALUE of a topology, as often as needed: nodes, nics_per_node, fabric.*, node.*
     as_json
         print one JSON object
     """
@@ -38,7 +41,7 @@ def show(
 
     shown: Mapping[str, Callable[[str], dict[str, Any]]] = {
         "model": _model,
-        "topology": _topology,
+        "topology": lambda text: _topology(text, settings),
         "job": _job,
         **{part: lambda text: _part(kind, text) for part in KINDS if part not in ("model", "topology", "job")},
         "part": _any_part,
@@ -51,9 +54,13 @@ def show(
         raise BadInput([Fault(key="kind", value=kind, rule=rule, nearest=nearest_name(kind, legal))])
     if name is None:
         raise BadInput([Fault(key=kind, value=None, rule=f"must be named; all of them: clustersim list {kind}")])
+    if settings and kind != "topology":
+        raise BadInput([Fault(key="--set", value=settings[0], rule="is for a topology only")])
     answer = shown[kind](name)
     if as_json:
         print_json(answer)
+    elif kind == "topology":
+        print(_topology_text(answer))
     else:
         print(table(_lines(answer), indent=""))
     return OK
@@ -96,34 +103,78 @@ def _model(name: str) -> dict[str, Any]:
     }
 
 
-def _topology(name: str) -> dict[str, Any]:
+def _topology(name: str, settings: Sequence[str] = ()) -> dict[str, Any]:
     import numpy as np
 
-    from clustersim.library.topologies import load_topology
+    from clustersim.cli.cluster import load_cluster
+    from clustersim.topology.naming import listing, pattern_of
     from clustersim.units import show as with_unit
 
-    topology = load_topology(name)
+    topology = load_cluster(name, settings)
+    blocks = topology.resources.blocks
     return {
         "name": topology.name,
         "num_nodes": topology.num_nodes,
         "num_gpus": topology.num_devices,
         "gpus": {topology.gpus[k].name: int(n) for k, n in enumerate(np.bincount(topology.gpu_of)) if n},
         "cpus": [cpu.name for cpu in topology.cpus],
+        "num_resources": len(topology.resources),
+        "names": [
+            {
+                "names": listed.names,
+                "count": listed.count,
+                "num_names": listed.num_names,
+                "kind": listed.kind,
+                "capacity_text": with_unit(listed.capacity, "B/s") if listed.kind != "drive" else "a drive's time",
+                "latency_text": with_unit(listed.latency, "s"),
+                "num_links": listed.num_links,
+            }
+            for listed in listing(topology.resources)
+        ],
         "resources": {
-            block.pattern: {
+            pattern_of(block)[0]: {
                 "kind": block.kind,
                 "count": block.count,
                 "capacity": block.capacity,
-                "capacity_text": with_unit(block.capacity, "B/s") if block.kind != "drive" else "a drive's time",
                 "latency_s": block.latency,
                 "num_links": block.num_links,
             }
-            for block in topology.resources.blocks
+            for block in blocks
         },
         "tier_bytes": dict(topology.tier_bytes),
         "notes": list(topology.notes),
         "sources": dict(topology.sources),
     }
+
+
+def _topology_text(answer: Mapping[str, Any]) -> str:
+    """What it is, then its resources by the names that settings, traces and tables of links give them."""
+    rows = [("names", "count", "kind", "capacity", "latency", "")]
+    for listed in answer["names"]:
+        remarks = [f"{listed['num_links']} links each"] if listed["num_links"] > 1 else []
+        if listed["num_names"] > listed["count"]:
+            remarks.append(f"of {listed['num_names']:,} such names")
+        rows.append(
+            (
+                listed["names"],
+                f"{listed['count']:,}",
+                listed["kind"],
+                listed["capacity_text"],
+                listed["latency_text"],
+                "; ".join(remarks),
+            )
+        )
+    about = {key: value for key, value in answer.items() if key not in ("names", "resources", "notes", "sources")}
+    after = {key: answer[key] for key in ("notes", "sources")}
+    return "\n".join(
+        [
+            table(_lines(about), indent=""),
+            "",
+            table(rows, indent="", right=(1, 3, 4)),
+            "",
+            table(_lines(after), indent=""),
+        ]
+    )
 
 
 def _job(name: str) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from clustersim.engine.engine import Engine
 from clustersim.engine.factorize import factorize
 from clustersim.engine.lane import Lane, Rendezvous
 from clustersim.engine.scene import ONE
+from clustersim.topology.naming import patterns
+from clustersim.topology.resources import ResourceTable
 from clustersim.trace.record import Rates
 
 __all__ = ["usage"]
@@ -71,18 +73,7 @@ def usage(engine: Engine) -> list[Rates]:
             parts.append((begin[used], end[used], fraction[used] * load[used] / (end[used] - begin[used]) * 1e9))
         begin, end, rate = (np.concatenate(column) for column in zip(*parts, strict=True))
         if len(begin):
-            r = int(row[a])
-            result.append(
-                _steps(
-                    resources.name(r),
-                    resources.kinds[resources.kind[r]],
-                    len(alike),
-                    float(resources.capacity[r]),
-                    begin,
-                    end,
-                    rate,
-                )
-            )
+            result.append(_steps(resources, row[first[alike]], begin, end, rate))
     return result
 
 
@@ -143,14 +134,13 @@ def _stretches(log: list[tuple[int, int, int]], end: int) -> Segments:
 
 
 def _steps(
-    name: str,
-    kind: str,
-    multiplicity: int,
-    capacity: float,
+    resources: ResourceTable,
+    rows: NDArray[np.int64],
     begin: NDArray[np.float64],
     end: NDArray[np.float64],
     rate: NDArray[np.float64],
 ) -> Rates:
+    """Of the resources in ``rows``, which are used alike: at ``rate`` from ``begin`` to ``end``."""
     when = np.concatenate([begin, end])
     time_ns, at = np.unique(when, return_inverse=True)
     size = len(time_ns)
@@ -160,12 +150,15 @@ def _steps(
     users = np.cumsum(np.bincount(at.reshape(-1), weights=np.repeat([1.0, -1.0], len(begin)), minlength=size))
     users = np.rint(users).astype(np.int64)
     used[users == 0] = 0.0  # rounding of the running sum
+    name = resources.name(int(rows[0]))
     return Rates(
         name=name,
-        kind=kind,
-        multiplicity=multiplicity,
-        capacity=capacity,
+        kind=resources.kinds[resources.kind[rows[0]]],
+        multiplicity=len(rows),
+        capacity=float(resources.capacity[rows[0]]),
         time_ns=time_ns.astype(np.int64),
         used=used,
         users=users,
+        stands_for=patterns(resources, rows) if len(rows) > 1 else name,
+        rows=rows,
     )

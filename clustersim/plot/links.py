@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["links"]
 
+_LONGEST = 48
+"""Characters of a label; of more names than fit, the first one stands for all."""
+
 
 def links(table: pd.DataFrame, ax: Axes | None = None, top: int = 24) -> Axes:
     """Draw a table of :func:`clustersim.analysis.links`: bars to the mean utilisation, a tick at the peak.
@@ -45,8 +48,8 @@ def links(table: pd.DataFrame, ax: Axes | None = None, top: int = 24) -> Axes:
     ax.barh(y, 100 * rows["mean_utilisation"], height=0.7, color=colour_of("compute"), label="mean")
     ax.plot(100 * rows["peak_utilisation"], y, "|", color="black", markersize=12, markeredgewidth=2, label="peak")
     names = [
-        name + (f"  ×{multiplicity}" if multiplicity > 1 else "")
-        for name, multiplicity in zip(rows["name"], rows["multiplicity"], strict=True)
+        (names if len(names) <= _LONGEST else name) + (f"  ×{multiplicity:,}" if multiplicity > 1 else "")
+        for name, names, multiplicity in zip(rows["name"], rows["stands_for"], rows["multiplicity"], strict=True)
     ]
     ax.set_yticks(y, names)
     ax.set_ylim(len(rows) - 0.4, -0.6)

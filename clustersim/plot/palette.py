@@ -9,7 +9,7 @@ import zlib
 
 __all__ = ["COLOURS", "colour_of", "ink_on"]
 
-_COMPUTE, _OPTIMIZER, _ORANGE, _PINK, _GREEN, _SKY, _GREY = (
+_COMPUTE, _OPTIMIZER, _ORANGE, _PINK, _GREEN, _SKY, _GREY, _RED, _BROWN, _PALE = (
     "#0072B2",
     "#440450",
     "#E69F00",
@@ -17,6 +17,9 @@ _COMPUTE, _OPTIMIZER, _ORANGE, _PINK, _GREEN, _SKY, _GREY = (
     "#40B669",
     "#4DD6FF",
     "#61605E",
+    "#D23A00",
+    "#602A00",
+    "#EBEBEB",
 )
 
 COLOURS = {
@@ -24,13 +27,13 @@ COLOURS = {
     "optimizer": _OPTIMIZER,
     "tp": _ORANGE,
     "cp": "#FAF500",
-    "ep": "#602A00",
-    "pp": "#D23A00",
+    "ep": _BROWN,
+    "pp": _RED,
     "dp": _PINK,
     "copy": _GREEN,
     "storage": "#00261C",
     "host": _SKY,
-    "bubble": "#EBEBEB",
+    "bubble": _PALE,
     "wait": _GREY,
     "weights": _COMPUTE,
     "gradients": _SKY,
@@ -38,8 +41,18 @@ COLOURS = {
     "communication": _PINK,
     "workspace": _GREEN,
     "context": _GREY,
+    "all_reduce": _COMPUTE,
+    "all_gather": _ORANGE,
+    "reduce_scatter": _PINK,
+    "all_to_all": _GREEN,
+    "send_recv": _RED,
+    "broadcast": _SKY,
+    "reduce": _GREY,
+    "gather": _BROWN,
+    "scatter": _OPTIMIZER,
+    "barrier": _PALE,
 }
-"""Colour by category of op, mesh axis of a communication, class of a breakdown or category of memory."""
+"""Colour by category of op, mesh axis of a communication, class of a breakdown, category of memory or collective."""
 
 _OTHERS = ("#8C6BB1", "#B3A369", "#5B7F95", "#A3A500", "#C49C94", "#7F9F7F")
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.topology.resources import Block, ResourceTable
 
-__all__ = ["pattern_of", "patterns", "span"]
+__all__ = ["Listed", "listing", "pattern_of", "patterns", "span"]
 
 _MOST_RUNS = 4
 """Runs of numbers that a pattern spells out."""
@@ -22,8 +25,8 @@ def patterns(table: ResourceTable, rows: NDArray[np.int64]) -> str:
     """The resources in ``rows``, by name.
 
     Braces hold numbers as a shell expands them, so that a pattern can be typed: ``{0..7}`` is all from 0 to 7,
-    ``{0..60..4}`` every fourth, ``{0,3}`` these two. Where the names have no such pattern, or too many, the first is
-    given and how many others there are.
+    ``{0..60..4}`` every fourth, ``{0,3}`` these two, ``nvlink.{up,down}`` both directions. Where the names have no such
+    pattern, or too many, the first is given and how many others there are.
 
     Parameters
     ----------
@@ -48,7 +51,7 @@ def patterns(table: ResourceTable, rows: NDArray[np.int64]) -> str:
             left += len(rows[cut]) - 1
         else:
             left += len(rows[cut])
-    return ", ".join(found) + (f" and {left:,} more" if left else "")
+    return ", ".join(_joined(found)) + (f" and {left:,} more" if left else "")
 
 
 def pattern_of(block: Block, positions: NDArray[np.int64] | None = None) -> list[str]:
@@ -76,6 +79,100 @@ def span(numbers: Sequence[int] | NDArray[np.int64]) -> str | None:
     if len(runs) > _MOST_RUNS:
         return None
     return ",".join(str(run[0]) if len(run) == 1 else f"{{{run[0]}..{run[-1]}}}" for run in runs).join("{}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listed:
+    """Equal resources of a topology under one pattern of names.
+
+    Parameters
+    ----------
+    names : str
+        the pattern
+    count : int
+        resources
+    num_names : int
+        what the pattern expands to; more than ``count`` where some of these names are none, such as a GPU's link to
+        itself
+    kind : str
+    capacity : float
+        of each [B/s], or nanoseconds of service a second for a ``drive``
+    latency : float
+        [s]
+    num_links : int
+        parallel links that each stands for
+    """
+
+    names: str
+    count: int
+    num_names: int
+    kind: str
+    capacity: float
+    latency: float
+    num_links: int
+
+
+def listing(table: ResourceTable) -> list[Listed]:
+    """All resources of a table in as few patterns as tell them apart, in the table's order."""
+    alike: dict[tuple[object, ...], list[Block]] = {}
+    for block in table.blocks:
+        label = re.sub(r"\d+", "#", block.label)
+        alike.setdefault((block.kind, block.capacity, block.latency, block.num_links, block.start, label), []).append(
+            block
+        )
+    merged: dict[tuple[object, ...], list[Listed]] = {}
+    for blocks in alike.values():
+        one = _listed(blocks)
+        head = _head(one.names)
+        same = (head, one.kind, one.capacity, one.latency, one.num_links, one.count, one.num_names)
+        merged.setdefault(same, []).append(one)
+    return [
+        replace(
+            ones[0],
+            names=", ".join(_joined([one.names for one in ones])),
+            count=sum(one.count for one in ones),
+            num_names=sum(one.num_names for one in ones),
+        )
+        for ones in merged.values()
+    ]
+
+
+def _listed(blocks: Sequence[Block]) -> Listed:
+    """Blocks whose labels differ in their numbers only."""
+    first, count = blocks[0], sum(block.count for block in blocks)
+    numbers = np.array([[int(n) for n in re.findall(r"\d+", block.label)] for block in blocks]).reshape(len(blocks), -1)
+    columns = [np.unique(column) for column in numbers.T]
+    ranges = [column if span(column) else np.arange(column[0], column[-1] + 1) for column in columns]
+    texts = iter([span(column) for column in ranges])
+    label = re.sub(r"\d+", lambda _: next(texts) or "", first.label)
+    return Listed(
+        names=pattern_of(replace(first, label=label))[0],
+        count=count,
+        num_names=max(count, first.count * math.prod(map(len, ranges))),
+        kind=first.kind,
+        capacity=first.capacity,
+        latency=first.latency,
+        num_links=first.num_links,
+    )
+
+
+def _head(name: str) -> str:
+    """A name up to its last part, after a dot or a slash."""
+    return name[: max(name.rfind("/"), name.rfind(".")) + 1]
+
+
+def _joined(names: Sequence[str]) -> list[str]:
+    """Names that differ in their last part only as one: ``gpu0/nvlink.{up,down}``."""
+    by_head: dict[str, list[str]] = {}
+    for name in names:
+        head = _head(name)
+        by_head.setdefault(head, []).append(name[len(head) :])
+    return [
+        head + (tails[0] if len(tails) == 1 else f"{{{','.join(tails)}}}")
+        if not any("{" in tail for tail in tails) or len(tails) == 1
+        else ", ".join(head + tail for tail in tails)
+        for head, tails in by_head.items()
+    ]
 
 
 def _by_block(table: ResourceTable, rows: NDArray[np.int64]) -> tuple[list[int], list[slice]]:

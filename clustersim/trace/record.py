@@ -75,6 +75,10 @@ class Rates:
         rate from that instant on, in the unit of ``capacity``
     users : NDArray[int64], shape (k,)
         activities using it from that instant on
+    stands_for : str
+        names of the resources that it stands for, as :func:`clustersim.topology.naming.patterns` writes them
+    rows : NDArray[int64], shape (multiplicity,)
+        their rows in the topology's table; empty where it is not known
     """
 
     name: str
@@ -84,6 +88,8 @@ class Rates:
     time_ns: NDArray[np.int64]
     used: NDArray[np.float64]
     users: NDArray[np.int64]
+    stands_for: str = ""
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -25,6 +25,8 @@ def test_the_commands_there_are() -> None:
     assert {name for name in app() if not name.startswith("-")} == {
         "run",
         "collective",
+        "calibrate",
+        "validate",
         "list",
         "show",
         "plot",
@@ -74,6 +76,21 @@ class TestShow:
         answer = call("show", "topology", "dgx-h100", "--json").json
         assert answer["gpus"] == {"h100-sxm": 8}
         assert any(resource["kind"] == "nic" for resource in answer["resources"].values())
+
+    def test_names_of_links_are_few_and_right(self, call: Callable[..., Any]) -> None:
+        tokens = ("show", "topology", "dgx-h100", "--set", "nodes=2048")
+        answer = call(*tokens, "--json").json
+        assert sum(row["count"] for row in answer["names"]) == answer["num_resources"] > 100_000
+        text = call(*tokens).out
+        assert re.search(r"^node\{0\.\.2047\}/nic\{0\.\.7\}\.tx +16,384  nic +48 GB/s", text, re.MULTILINE)
+        assert len(re.findall(r"^(?:node|leaf|pod)\S*\{.* GB/s|TB/s", text, re.MULTILINE)) < 20
+        assert "56  xgmi" in call("show", "topology", "hgx-mi300x").out
+        assert call("show", "topology", "hgx-mi300x").out.count("xgmi.gpu") == 1
+
+    @pytest.mark.parametrize("setting", ["perturb.slow_links={leaf0/up: 0.5}", "plan.tp=2", "nodes=x"])
+    def test_a_setting_that_makes_no_topology(self, call: Callable[..., Any], setting: str) -> None:
+        assert call("show", "topology", "dgx-h100", "--set", setting).code == 2
+        assert call("show", "model", "gpt2", "--set", "nodes=2").code == 2
 
     def test_a_job(self, call: Callable[..., Any]) -> None:
         answer = call("show", "job", "tiny.toml", "--json").json
@@ -139,6 +156,19 @@ class TestPlot:
         assert call("plot", "a", "--kind", kind, "--out", "of_folder.png").code == 0
         assert call("plot", "tiny.toml", "--kind", kind, "--out", "of_job.png").code == 0
         assert Path("of_folder.png").read_bytes() == Path("of_job.png").read_bytes()
+
+    def test_of_a_topology(self, call: Callable[..., Any]) -> None:
+        assert call("plot", "topology", "dgx-h100", "--set", "nodes=512", "--out", "cluster.png").code == 0
+        assert Path("cluster.png").read_bytes().startswith(b"\x89PNG")
+        assert "dgx-h10" in call("plot", "topology", "dgx-h10", "--out", "other.png").err
+        assert not Path("other.png").exists()
+
+    @pytest.mark.parametrize(
+        "tokens",
+        [("tiny.toml", "dgx-h100"), ("tiny.toml", "--set", "nodes=2"), ("topology", "dgx-h100", "--set", "a=1")],
+    )
+    def test_what_is_no_topology(self, call: Callable[..., Any], tokens: tuple[str, ...]) -> None:
+        assert call("plot", *tokens, "--out", "figure.png").code == 2
 
     @pytest.mark.parametrize("out", ["figure.gif", "nowhere/figure.png"])
     def test_where_it_cannot_go(self, call: Callable[..., Any], out: str) -> None:

@@ -180,6 +180,17 @@ def test_links_draws_the_most_used():
         plot.links(analysis.links([]))
 
 
+def test_links_are_labelled_with_what_they_stand_for():
+    few, many = "node{0..3}/nic{0..7}.tx", "a name " * 9
+
+    def used(k, names):
+        step = {"time_ns": np.array([0, 10]), "used": np.array([10.0 * k, 0.0]), "users": np.array([1, 0])}
+        return Rates(name=f"link {k}", kind="nic", multiplicity=4096, capacity=100.0, stands_for=names, **step)
+
+    ax = plot.links(analysis.links([used(2, few), used(1, many)]))
+    assert [t.get_text() for t in ax.get_yticklabels()] == [f"{few}  ×4,096", "link 1  ×4,096"]
+
+
 def test_figures_can_be_saved(trace, record, tmp_path):
     tables = analysis.breakdown(trace), analysis.memory(record)
     for name, ax in {

@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from clustersim.collective.bound import KINDS
 from clustersim.plot.palette import COLOURS, colour_of, ink_on
 
 TIMES = ("compute", "optimizer", "tp", "cp", "ep", "pp", "dp", "copy", "storage", "host", "bubble", "wait")
@@ -40,7 +41,7 @@ def lab(colour, vision):
 
 
 @pytest.mark.parametrize("vision", VISION)
-@pytest.mark.parametrize("names", [TIMES, BYTES], ids=["times", "bytes"])
+@pytest.mark.parametrize("names", [TIMES, BYTES, KINDS], ids=["times", "bytes", "collectives"])
 def test_every_two_of_a_figure_stay_apart(names, vision):
     """A difference of 20 in L*a*b* is many times what is just noticeable (2.3)."""
     for a, b in combinations(names, 2):

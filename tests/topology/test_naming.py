@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from clustersim.topology.naming import pattern_of, patterns, span
+from clustersim.topology.naming import listing, pattern_of, patterns, span
 from clustersim.topology.resources import Block, ResourceTable
 
 
@@ -78,6 +78,29 @@ def test_a_whole_block_and_one_that_starts_late(table: ResourceTable) -> None:
 )
 def test_some(table: ResourceTable, names: list[str], text: str) -> None:
     assert patterns(table, np.array([table.find(name) for name in names])) == text
+
+
+def test_directions_are_one_pattern() -> None:
+    both = [
+        Block(kind="nvlink", shape=(2, 8), capacity=1e9, latency=0.0, label=f"node{{}}/gpu{{}}/nvlink.{way}")
+        for way in ("up", "down")
+    ]
+    assert patterns(ResourceTable(both), np.arange(32)) == "node{0..1}/gpu{0..7}/nvlink.{up,down}"
+    (one,) = listing(ResourceTable(both))
+    assert (one.names, one.count, one.num_names) == ("node{0..1}/gpu{0..7}/nvlink.{up,down}", 32, 32)
+
+
+def test_a_listing_has_every_resource_once_and_says_which_names_are_none() -> None:
+    blocks = [
+        Block(kind="nvlink", shape=(2,), capacity=1e9, latency=0.0, label=f"node{{}}/gpu{a}/nvlink.gpu{b}")
+        for a in range(4)
+        for b in range(4)
+        if a != b
+    ]
+    fast = Block(kind="nvlink", shape=(2,), capacity=2e9, latency=0.0, label="node{}/gpu4/nvlink.gpu0", num_links=2)
+    first, second = listing(ResourceTable([*blocks, fast]))
+    assert (first.names, first.count, first.num_names) == ("node{0..1}/gpu{0..3}/nvlink.gpu{0..3}", 24, 32)
+    assert (second.names, second.count, second.num_links) == ("node{0..1}/gpu4/nvlink.gpu0", 2, 2)
 
 
 def test_what_is_written_expands_to_what_was_meant(table: ResourceTable) -> None:

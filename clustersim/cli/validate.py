@@ -1,0 +1,101 @@
+"""``clustersim validate``: predictions beside measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from clustersim.cli.output import OK, print_json, progress
+
+if TYPE_CHECKING:
+    from clustersim.faults import Fault
+    from clustersim.study.validation import Validation
+
+__all__ = ["validate"]
+
+
+def validate(
+    *,
+    data: Path | None = None,
+    by: str | None = None,
+    leave_out: str | None = None,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+    out: Path | None = None,
+) -> int:
+    """Predict measured collectives and tell how far off the predictions are.
+
+    Parameters
+    ----------
+    data
+        a CSV with the columns hardware, gpus, collective, size_bytes, time_us, and others that say more
+    by
+        one table in place of four: source, family, collective, size, communication, transport, topology, hardware,
+        group, confidence, algo, nccl_version, nodes, gpus or network
+    leave_out
+        group or source: also the error of each under numbers calibrated on all others; takes minutes
+    as_json
+        print one JSON object
+    out
+        a folder for the rows as a CSV and a figure of them
+    """
+    from clustersim.faults import BadInput
+    from clustersim.study.validate import input_faults
+    from clustersim.study.validate import validate as validated
+    from clustersim.study.validation_text import validation_text
+
+    faults = _faults(data, by, out)
+    if data is None or faults:
+        raise BadInput([*faults, *([] if data is None else input_faults(data, leave_out))])
+    with progress("calibrations without a group, %", total=100) as at:
+        report = validated(data, leave_out=leave_out, progress=_in_percent(at))
+    if out is not None:
+        written = _write(report, out)
+    if as_json:
+        print_json(report.answer(by))
+        return OK
+    print(validation_text(report, by))
+    if out is not None:
+        print(f"\nwritten to {out}: {', '.join(written)}")
+    return OK
+
+
+def _faults(data: Path | None, by: str | None, out: Path | None) -> list[Fault]:
+    """What is wrong with the command beside the file."""
+    from clustersim.faults import Fault, nearest_name
+    from clustersim.study.validate import LABELS
+    from clustersim.trace.formats.folder import refuse_folder
+
+    faults = []
+    if data is None:
+        rule = "must be given: a CSV of measured collectives, the only measurements that are read yet"
+        faults.append(Fault(key="--data", value=None, rule=rule))
+    if by is not None and by not in LABELS:
+        rule = f"must be one of {', '.join(LABELS)}"
+        faults.append(Fault(key="--by", value=by, rule=rule, nearest=nearest_name(by, LABELS)))
+    return [*faults, *(refuse_folder(out) if out is not None else ())]
+
+
+def _in_percent(at: Callable[[float], None] | None) -> Callable[[float], None] | None:
+    return None if at is None else lambda fraction: at(100 * fraction)
+
+
+def _write(report: Validation, out: Path) -> list[str]:
+    """Write the folder; names of what stands in it."""
+    import json
+
+    from clustersim import plot
+    from clustersim.study.figure import save
+    from clustersim.trace.formats.folder import MARK, fresh, versions
+
+    table = report.table()
+    names = ["rows.csv", MARK]
+    with fresh(out) as place:
+        table.to_csv(place / "rows.csv", index=False)
+        if (table["status"] == "predicted").any():
+            save(lambda: plot.accuracy(table)[0], place / "accuracy.png")
+            names.insert(0, "accuracy.png")
+        (place / MARK).write_text(json.dumps(versions(), indent=2) + "\n")
+    return names

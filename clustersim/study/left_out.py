@@ -1,0 +1,74 @@
+"""Errors of measured collectives under numbers that were calibrated on all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.library.part import load_part
+from clustersim.study.calibrate_files import NETWORK, NODE
+from clustersim.study.calibration import Calibration, calibrate, errors
+from clustersim.study.measured import Measured
+
+__all__ = ["COLUMNS", "left_out_errors"]
+
+COLUMNS = ("group", "source")
+"""What can be left out: one sweep at a time, or all that one source published."""
+
+
+def left_out_errors(
+    rows: Sequence[Measured],
+    column: str = "group",
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> NDArray[np.float64]:
+    """Errors of each group's rows under numbers calibrated without it.
+
+    Every calibration begins where those of the shipped cards began, at cards of nothing measured, and like theirs is
+    without rows of low confidence; so nothing of the group is in the numbers that it is judged by.
+
+    Parameters
+    ----------
+    rows : sequence of Measured
+    column : {"group", "source"}
+    progress : callable, optional
+        called with the fraction of the rows that are done
+
+    Returns
+    -------
+    NDArray[float64], shape (num_rows,)
+        predicted over measured time, less 1
+
+    Raises
+    ------
+    ImportError
+        when scipy is not installed
+    """
+    node, network = load_part("communication", NODE), load_part("transport", NETWORK)
+    start = Calibration(
+        nodes={row.node: replace(node, name=row.node) for row in rows},
+        networks={row.network: replace(network, name=row.network) for row in rows},
+    )
+    groups: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        groups.setdefault(getattr(row.row, column), []).append(index)
+    found = np.empty(len(rows))
+    done = 0
+    for group, members in groups.items():
+        part = [rows[i] for i in members]
+        nodes, networks = {row.node for row in part}, {row.network for row in part}
+        rest = [
+            row
+            for row in rows
+            if getattr(row.row, column) != group
+            and row.row.confidence != "low"
+            and (row.node in nodes or row.network in networks)  # others determine none of its numbers
+        ]
+        found[members] = errors(part, calibrate(rest, start))
+        done += len(members)
+        if progress is not None:
+            progress(done / len(rows))
+    return found

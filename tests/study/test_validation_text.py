@@ -1,0 +1,83 @@
+"""What a user reads of a report."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from clustersim.study.validation import ValidatedRow, Validation
+from clustersim.study.validation_text import validation_text
+
+
+def row(line: int, predicted: float | None, *, left_out: float | None = None, **labels: str) -> ValidatedRow:
+    given = {"source": "lab", "collective": "all_reduce", "size": "1 MB to 10 MB", "communication": "nccl-x", **labels}
+    return ValidatedRow(
+        id=f"row {line}",
+        line=line,
+        family="file:lab",
+        source=given["source"],
+        metric="time",
+        unit="us",
+        measured=100.0,
+        predicted=predicted,
+        reason="" if predicted is not None else "no card stands for the hardware",
+        assumptions=("card: x stands for y", "clock: 1", "clock: 2"),
+        nbytes=2 << 20,
+        labels=given,
+        left_out_error=left_out,
+    )
+
+
+REPORT = Validation(
+    file="file.csv",
+    rows=(row(2, 110.0), row(3, 70.0), *(row(line, None) for line in range(4, 10))),
+    notes=("columns that are not known here were left out: weather",),
+)
+
+
+def lines(text: str, name: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines() if line.strip().startswith(name)]
+
+
+def test_tables_say_how_many_and_how_far_off() -> None:
+    text = validation_text(REPORT)
+    assert text.startswith("file.csv: 8 rows, 2 predicted, 6 refused")
+    assert lines(text, "lab") == [["lab", "8", "2", "20.0", "20.0", "28.0", "-10.0", "-30.0", "3"]]
+    assert lines(text, "nccl-x") == [["nccl-x", "8", "2", "20.0", "20.0", "28.0", "-10.0", "-30.0", "3"]]
+    titles = re.findall(r"^(?:by \w+|totals|refused|assumed)", text, re.MULTILINE)
+    assert titles == ["by source", "by collective", "by size", "by communication", "totals", "refused", "assumed"]
+    assert "6  no card stands for the hardware (lines 4, 5, 6, 7, ...)" in text
+    assert "2  the program's clock" in text
+    assert "warning: columns that are not known" in text
+
+
+def test_one_table_when_asked_for() -> None:
+    text = validation_text(REPORT, "collective")
+    assert re.findall(r"^by (\w+)", text, re.MULTILINE) == ["collective"]
+
+
+def test_nothing_predicted_is_no_error() -> None:
+    text = validation_text(Validation(file="f", rows=(row(2, None),)))
+    assert lines(text, "lab") == [["lab", "1", "0", "-", "-", "-", "-", "-", "-"]]
+    assert "assumed" not in text
+
+
+def test_what_was_left_out_stands_beside() -> None:
+    report = Validation(file="f", rows=(row(2, 110.0, left_out=0.4), row(3, 90.0, left_out=-0.2)), left_out="group")
+    text = validation_text(report)
+    assert lines(text, "lab") == [["lab", "2", "2", "10.0", "10.0", "10.0", "+0.0", "+10.0", "2", "30.0"]]
+    assert "calibrated without the row's group" in text
+
+
+@pytest.mark.parametrize("left_out", [None, "group"])
+@pytest.mark.parametrize("factor", [1.0, 7.0, 1e4, 1e9])
+def test_at_most_80_columns(left_out: str | None, factor: float) -> None:
+    long = "a laboratory with a name that goes on for longer than any table is wide, with an address"
+    rows = tuple(row(10**5 + k, 100 * factor, left_out=factor, source=long, collective=f"kind {k}") for k in range(3))
+    text = validation_text(Validation(file="file.csv", rows=rows, left_out=left_out))
+    assert max(map(len, text.splitlines())) <= 80
+    assert long in " ".join(text.split())
+    heads = [line for line in text.splitlines() if " rows" in line and "median" in line]
+    ends = {len(line) for line in heads}
+    assert ends == {80}
