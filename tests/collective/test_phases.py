@@ -136,3 +136,14 @@ def test_without_latency_each_phase_ends_on_its_own_nanosecond(star: ModuleType,
     what = Traffic(algorithm="own", phases=phases, pipelined=False, memory_nbytes=np.zeros(2, np.int64))
     cost = cost_of(star.cluster(2, 1, leaf=2, latency=latency), what)
     assert cost.by_phase.ns.tolist() == ([[101, 101]] if not latency else [[102, 103]])
+
+
+def test_memory_can_be_the_busiest_of_one_phase_alone(star: ModuleType) -> None:
+    """10,000 B over NVLink, 100 ns, then over NICs, 1000 ns; half of 1,000,000 B in HBM beside each takes 500 ns."""
+    ends = (([0, 2], [1, 3]), ([0, 1], [2, 3]))
+    size = np.full(2, 10_000)
+    phases = tuple(Phase(source=np.array(a), destination=np.array(b), nbytes=size, num_steps=1) for a, b in ends)
+    memory = np.array([1_000_000, 0, 0, 0])
+    cost = cost_of(star.cluster(2, 2), Traffic(algorithm="own", phases=phases, pipelined=False, memory_nbytes=memory))
+    assert cost.by_phase.ns.tolist() == [[500, 1000]]
+    assert cost.ns.tolist() == [[1500]]
