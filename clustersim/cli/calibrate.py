@@ -103,7 +103,9 @@ def _page(made: CalibratedFiles, written: list[str]) -> str:
         )
     for group, members in sorted(groups.items()):
         cells = [
-            f"{np.quantile(np.abs(values[members]), q):>12.1%}" for q in (0.5, 0.9) for values in (made.before, made.after)
+            f"{np.quantile(np.abs(values[members]), q):>12.1%}"
+            for q in (0.5, 0.9)
+            for values in (made.before, made.after)
         ]
         lines.append(f"{group:<26}{len(members):>6}{''.join(cells)}")
     for name, card in made.cards.items():

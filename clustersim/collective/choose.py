@@ -15,7 +15,7 @@ from clustersim.collective.traffic import GroupShape, Traffic
 from clustersim.collective.well_formed import require_well_formed
 from clustersim.topology.topology import Topology
 
-__all__ = ["Choice", "choose"]
+__all__ = ["Call", "Choice", "choose"]
 
 Call = tuple[str, int, tuple[Option, ...]]
 """(kind, nbytes, what it may run as)."""

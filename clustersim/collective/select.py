@@ -78,8 +78,8 @@ def options(kind: str, nbytes: int, shape: GroupShape) -> tuple[Option, ...]:
 
     Only all_reduce has a choice. A ring always; a tree over several nodes, because on one node NCCL's tree is a chain
     and takes as many steps; NVLS where the switches of a node can reduce and more than two members share one; SHARP
-    between nodes where the fabric does it. NCCL 2.27 runs all_gather and reduce_scatter over NVLS only for buffers that
-    the user has registered, so they are rings here.
+    between nodes where the fabric does it; both with equally many members on each node. NCCL 2.27 runs all_gather and
+    reduce_scatter over NVLS only for buffers that the user has registered, so they are rings here.
 
     Raises
     ------
@@ -93,9 +93,10 @@ def options(kind: str, nbytes: int, shape: GroupShape) -> tuple[Option, ...]:
     names = ["ring"]
     if layout.num_nodes > 1:
         names.append("tree")
-    if shape.multicast and int(layout.count.max()) > 2:
+    equal = int(layout.count.min()) == int(layout.count.max())
+    if shape.multicast and equal and layout.num_lanes > 2:
         names.append("nvls")
-    if shape.in_network and layout.num_nodes > 1:
+    if shape.in_network and equal and layout.num_nodes > 1:
         names.append("sharp")
     names = [name for name in names if name in ALGORITHMS]
     reason = "a tree saves no steps on one node, and its switches do not reduce" if len(names) == 1 else ""

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.collective.bound import KINDS
-from clustersim.collective.choose import choose
+from clustersim.collective.choose import Call, choose
 from clustersim.collective.overlap import Overlap
 from clustersim.collective.seating import seatings
 from clustersim.collective.select import options, pin
 from clustersim.collective.traffic import Algorithm, GroupShape
 from clustersim.engine.local import LocalCost, local_cost, path_loads, paths
+from clustersim.engine.reduction_slots import ReductionSlots
 from clustersim.engine.system import GroupBlock, PathEdges, System
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.kernel import CostModel
@@ -24,7 +25,7 @@ from clustersim.workload.check import check
 from clustersim.workload.job import Job
 from clustersim.workload.op import Collective, Op
 from clustersim.workload.program import Arrays
-from clustersim.workload.script import Script, scripts
+from clustersim.workload.script import Script, Signature, scripts
 
 __all__ = ["build"]
 
@@ -109,6 +110,7 @@ def build(
         num_groups=0,
         stores=_stores(topology, jobs, first_rank, device),
         algorithms=algorithms,
+        reduction_slots=ReductionSlots(topology),
     )
     direct = meshes(topology)
     for j, job in enumerate(jobs):
@@ -273,6 +275,15 @@ def _add_groups(system: System, j: int, job: Job, direct: Meshes | None, overlap
                 system.num_groups += len(rows)
 
 
+def _calls(system: System, signatures: Sequence[Signature], shape: GroupShape) -> list[Call]:
+    """What each collective may run as."""
+    calls = []
+    for kind, nbytes, algorithm in signatures:
+        pinned = algorithm or system.algorithms.get(kind)
+        calls.append((kind, nbytes, options(kind, nbytes, shape) if pinned is None else (pin(pinned),)))
+    return calls
+
+
 def _block(
     system: System,
     j: int,
@@ -285,11 +296,11 @@ def _block(
     overlap: Overlap,
 ) -> GroupBlock:
     signatures = tuple(dict.fromkeys(script))
-    calls = []
-    for kind, nbytes, algorithm in signatures:
-        pinned = algorithm or system.algorithms.get(kind)
-        calls.append((kind, nbytes, options(kind, nbytes, shape) if pinned is None else (pin(pinned),)))
-    chosen = choose(system.topology, system.device[members], shape, calls, overlap)
+    chosen = choose(system.topology, system.device[members], shape, _calls(system, signatures, shape), overlap)
+    if without := system.reduction_slots.take(chosen.cost):
+        alone = replace(shape, in_network=False)
+        chosen = choose(system.topology, system.device[members], alone, _calls(system, signatures, alone), overlap)
+        chosen = replace(chosen, reasons=tuple(f"{reason}; {without}" for reason in chosen.reasons))
     index = {signature: k for k, signature in enumerate(signatures)}
     return GroupBlock(
         name=name,

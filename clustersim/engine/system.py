@@ -16,6 +16,7 @@ from clustersim.collective.cost import GroupCost
 from clustersim.collective.traffic import Algorithm, Traffic
 from clustersim.engine.local import LocalCost, paths
 from clustersim.engine.noise import Noise
+from clustersim.engine.reduction_slots import ReductionSlots
 from clustersim.engine.role import Role
 from clustersim.topology.topology import Topology
 from clustersim.workload.job import Job
@@ -118,6 +119,8 @@ class System:
         the key that orders grants of one instant
     algorithms : Mapping[str, str | Algorithm]
         of each kind of collective, where its op pins none; the selector's for kinds that are not in it
+    reduction_slots : ReductionSlots
+        what the groups take of the switches
     roles : dict[tuple[int, int], Role]
         those asked for so far
     noise : Noise, optional
@@ -138,6 +141,7 @@ class System:
     num_groups: int
     stores: Mapping[tuple[int, str], tuple[NDArray[np.int64], NDArray[np.int64]]]
     algorithms: Mapping[str, str | Algorithm]
+    reduction_slots: ReductionSlots
     roles: dict[tuple[int, int], Role] = field(default_factory=dict)
     noise: Noise | None = None
 

@@ -100,20 +100,24 @@ def _segments(engine: Engine, participant: int) -> tuple[NDArray[np.int64], Segm
         signature = np.array(meeting.script[: len(at)], dtype=np.int64)
     ended = (start >= 0) & (end >= start) & (end <= engine.env.now)
     numbers = np.flatnonzero(ended)
-    changed = np.array([(owner, int(k), 0) in engine.history for k in numbers], dtype=bool)
+    changed = np.array([(owner, k, 0) in engine.history for k in numbers.tolist()], dtype=bool)
     if isinstance(owner, Rendezvous):
         changed |= np.array([bool(owner.signatures[s].phases) for s in owner.script], dtype=bool)[numbers]
         signature = engine.scene.system.blocks[owner.spec.block].cost.by_phase.phases.first[signature]
-    even = numbers[~changed]
-    columns: list[Sequence[NDArray[np.float64]]] = [(start[even], end[even], np.ones(len(even)))]
-    signatures = [signature[even]]
-    for k in numbers[changed].tolist():
+    even, uneven = numbers[~changed], numbers[changed]
+    logs, ends, columns = list[Sequence[tuple[int, int, int]]](), list[int](), list[int]()
+    for k in uneven.tolist():
         for phase, (a, b) in enumerate(_phases(engine, owner, k, int(start[k]), int(end[k]))):
-            stretches = _stretches(engine.history.get((owner, k, phase), [(a, 0, -1)]), b)
-            columns.append(stretches)
-            signatures.append(np.full(len(stretches[0]), signature[k] + phase))
-    begin, finish, fraction = (np.concatenate(column) for column in zip(*columns, strict=True))
-    return np.concatenate(signatures), (begin, finish, fraction)
+            logs.append(engine.history.get((owner, k, phase), [(a, 0, -1)]))
+            ends.append(b)
+            columns.append(int(signature[k]) + phase)
+    begin, finish, done = _stretches(logs, ends)
+    lengths = np.array([len(log) for log in logs], dtype=np.int64)
+    return np.concatenate([signature[even], np.repeat(np.array(columns, dtype=np.int64), lengths)]), (
+        np.concatenate([start[even], begin]),
+        np.concatenate([end[even], finish]),
+        np.concatenate([np.ones(len(even)), done]),
+    )
 
 
 def _phases(engine: Engine, owner: Lane | Rendezvous, k: int, start: int, end: int) -> list[tuple[int, int]]:
@@ -125,12 +129,20 @@ def _phases(engine: Engine, owner: Lane | Rendezvous, k: int, start: int, end: i
     return list(pairwise([start, *turns, end]))
 
 
-def _stretches(log: list[tuple[int, int, int]], end: int) -> Segments:
-    begin = [when for when, _, _ in log]
-    finish = [*begin[1:], end]
-    done = [rate * (b - a) / ONE for (a, rate, _), b in zip(log, finish, strict=True)]
-    done[-1] = 1.0 - sum(done[:-1])  # the last nanosecond may be part empty
-    return np.array(begin, dtype=np.float64), np.array(finish, dtype=np.float64), np.array(done)
+def _stretches(logs: Sequence[Sequence[tuple[int, int, int]]], ends: Sequence[int]) -> Segments:
+    """Evenly used stretches of ops whose rate changed, one op after the other."""
+    begin: list[int] = []
+    finish: list[int] = []
+    done: list[float] = []
+    for log, end in zip(logs, ends, strict=True):
+        begins = [when for when, _, _ in log]
+        finishes = [*begins[1:], end]
+        parts = [rate * (b - a) / ONE for (a, rate, _), b in zip(log, finishes, strict=True)]
+        parts[-1] = 1.0 - sum(parts[:-1])  # the last nanosecond may be part empty
+        begin += begins
+        finish += finishes
+        done += parts
+    return np.array(begin, dtype=np.float64), np.array(finish, dtype=np.float64), np.array(done, dtype=np.float64)
 
 
 def _steps(

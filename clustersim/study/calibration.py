@@ -14,7 +14,7 @@ from clustersim.hardware.communication import Communication, Transport
 from clustersim.study.measured import Measured
 from clustersim.study.trials import Trials
 
-__all__ = ["Calibration", "calibrate", "errors", "leave_one_out"]
+__all__ = ["UNKNOWN", "Calibration", "calibrate", "errors"]
 
 Card = TypeVar("Card", Communication, Transport)
 
@@ -32,7 +32,8 @@ _REACH = 4.0
 """Farthest that a number goes from its start, as a logarithm: a factor of 55."""
 
 UNKNOWN = ("assumed", "not stated", "not read", "effectively")
-"""Words in the description of a network that nobody knows: such rows are predicted and calibrate nothing."""
+"""Words in the description of a network that nobody knows: such rows, and those without a description, are predicted
+and calibrate nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -90,17 +91,6 @@ def errors(rows: Sequence[Measured], cards: Calibration) -> NDArray[np.float64]:
         part = [rows[i] for i in index]
         seconds = Trials.of(part).seconds(cards.nodes[node], cards.networks[network])
         found[index] = seconds * 1e6 / np.array([row.row.time_us for row in part]) - 1
-    return found
-
-
-def leave_one_out(rows: Sequence[Measured], start: Calibration) -> NDArray[np.float64]:
-    """Errors of each group of rows under cards that are calibrated on all the others, shape (num_rows,)."""
-    found = np.empty(len(rows))
-    for (group,), index in _by(rows, "group"):
-        part = [rows[i] for i in index]
-        touched = {row.node for row in part}, {row.network for row in part}
-        rest = [r for r in rows if r.group != group and (r.node in touched[0] or r.network in touched[1])]
-        found[index] = errors(part, calibrate(rest, start))
     return found
 
 
@@ -165,7 +155,7 @@ def _weight(row: Measured) -> float:
 
 
 def _known(row: Measured) -> bool:
-    return not any(word in row.row.inter_link for word in UNKNOWN)
+    return bool(row.row.inter_link) and not any(word in row.row.inter_link for word in UNKNOWN)
 
 
 def _by(rows: Iterable[Measured], *names: str) -> Iterator[tuple[tuple[str, ...], list[int]]]:

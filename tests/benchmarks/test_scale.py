@@ -45,6 +45,25 @@ CASES = {
 }
 
 
+def test_collectives_of_many_ranks() -> None:
+    """An all-to-all over 2,048 GPUs and a ring over 131,072, each priced in seconds."""
+    from clustersim import load_topology
+    from clustersim.collective.price import price
+
+    for kind, algorithm, nodes, seconds in (
+        ("all_to_all", None, 256, 20.0),
+        ("all_reduce", "ring", 16_384, 5.0),
+        ("all_reduce", None, 16_384, 15.0),
+    ):
+        began = time.process_time()
+        cluster = load_topology("dgx-h100", nodes=nodes)
+        (one,) = price(cluster, range(cluster.num_devices), kind, [1 << 30], algorithm=algorithm)
+        took = time.process_time() - began
+        ran = one.traffic.algorithm
+        print(f"\n| {kind} over {cluster.num_devices:,} by {ran} | {one.ns / 1e6:,.1f} ms | {took:.2f} s |")
+        assert took <= seconds
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_cold_process(name: str) -> None:
     arguments, seconds, nbytes = CASES[name]

@@ -17,6 +17,7 @@ from clustersim.topology.fat_tree import fat_tree
 CARDS = [name for name, _ in list_cards()["topology"]]
 
 GPUS_PER_NODE = {
+    "a100-pcie-pairs": 4,
     "dgx1-v100": 8,
     "dgx2-v100": 16,
     "frontier": 8,
@@ -24,6 +25,7 @@ GPUS_PER_NODE = {
     "gb300-nvl72": 72,
     "gh200": 1,
     "gh200-quad": 4,
+    "h100-pcie-pairs": 4,
     "perlmutter": 4,
     "workstation-4090": 4,
 }

@@ -1,8 +1,8 @@
 """Small and middle-sized collectives of 8 GPUs behind NVSwitch, as nccl-tests measured them.
 
-Times are those of the NCCL tables of aiconfigurator (Apache-2.0; NCCL 2.27 on A100, 2.29 on H100 and B200). The
-overheads are NCCL's own estimates, one set for all GPUs, so single times may be off by half: B200 starts later than
-that, H100 reaches more with LL128.
+Times are those of the NCCL tables of aiconfigurator (Apache-2.0; NCCL 2.27 on A100, 2.29 on H100 and B200), which are
+among the rows that the cards of these nodes are calibrated on; `clustersim validate` has all of them, and the errors
+under cards that are calibrated without them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ MEASURED_US = [
     ("dgx-b200", "all_reduce", {512: 25.09, 524_288: 28.45, 8_388_608: 71.58, 33_554_432: 167.82}),
     ("dgx-b200", "reduce_scatter", {512: 16.13, 524_288: 18.86, 8_388_608: 43.64, 33_554_432: 107.13}),
 ]
+SWITCHES_LATE = pytest.mark.xfail(
+    strict=True,
+    reason="older versions of NCCL among the rows, and other benchmark programs, take two to three times as long from "
+    "256 KiB to 2 MiB; the card lies between",
+)
+OFF = [("dgx-a100", 524_288), ("dgx-h100", 524_288)]
 CASES = [(card, kind, nbytes, us) for card, kind, times in MEASURED_US for nbytes, us in times.items()]
 
 
@@ -36,17 +42,20 @@ def microseconds(star: ModuleType, topology: cs.Topology, kind: str, nbytes: int
     return float(cs.simulate(topology, job).trace["end_ns"].max()) / 1e3
 
 
-@pytest.mark.parametrize(("card", "kind", "nbytes", "measured"), CASES)
+@pytest.mark.parametrize(
+    ("card", "kind", "nbytes", "measured"),
+    [pytest.param(*case, marks=SWITCHES_LATE if (case[0], case[2]) in OFF else ()) for case in CASES],
+)
 def test_as_measured(star: ModuleType, card: str, kind: str, nbytes: int, measured: float) -> None:
-    assert microseconds(star, cs.load_topology(card), kind, nbytes) == pytest.approx(measured, rel=0.5)
+    assert microseconds(star, cs.load_topology(card), kind, nbytes) == pytest.approx(measured, rel=0.2)
 
 
 def test_closer_than_links_alone(star: ModuleType) -> None:
-    """What the overheads are for, in the mean of |log(predicted / measured)|: a factor of 1.3, from beyond 1.8."""
+    """What the overheads are for, in the mean of |log(predicted / measured)|: a factor of 1.15, from beyond 1.8."""
     with_nccl, alone = [], []
     for card, kind, nbytes, measured in CASES:
         topology = cs.load_topology(card)
         with_nccl.append(abs(np.log(microseconds(star, topology, kind, nbytes) / measured)))
         alone.append(abs(np.log(microseconds(star, replace(topology, protocols={}), kind, nbytes) / measured)))
-    assert np.exp(np.mean(with_nccl)) < 1.3
+    assert np.exp(np.mean(with_nccl)) < 1.15
     assert np.exp(np.mean(alone)) > 1.8

@@ -19,7 +19,13 @@ from clustersim.collective.bound import bus_factor
     ("card", "num_gpus", "nbytes", "measured"),
     [
         pytest.param("dgx1-v100", 8, 2**30, 134.5e9, id="8 V100: vTrain look-up table, 1 GiB"),
-        pytest.param("dgx1-v100", 8, 2**30, 122e9, id="8 V100: NCCL slides of GTC 2024"),
+        pytest.param(
+            *("dgx1-v100", 8, 2**30, 122e9),
+            id="8 V100: NCCL slides of GTC 2024",
+            marks=pytest.mark.xfail(
+                strict=True, reason="12 % above: the card is calibrated on vTrain's machine, which reached 134.5 GB/s"
+            ),
+        ),
         pytest.param("dgx1-v100", 2, 2**30, 22.6e9, id="2 V100, one link: vTrain look-up table, 1 GiB"),
         pytest.param("perlmutter", 4, 2**28, 213.9e9, id="4 A100 of Perlmutter: Estimate-Train-Time samples, 256 MiB"),
     ],
