@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clustersim.topology.cluster_router import ClusterRouter, MixedRouter
 from clustersim.topology.resources import Block
@@ -124,14 +125,7 @@ def _outline(topology: Topology, memory: Block) -> NodeOutline:
         if block.label.startswith("node{}/") and block.start == node
     }
     down = [_names(topology, topology.local["h2d"].rows[d]) for d in devices] if "h2d" in topology.local else []
-    host = next(
-        (
-            block
-            for label, block in blocks.items()
-            if re.fullmatch(r"gpu\{\}/\w+\.down", label) and block.kind != "nvlink" and block.kind != "xgmi"
-        ),
-        None,
-    )
+    host = next((block for label, block in blocks.items() if label in _HOST_LABELS), None)
     switched, direct = _between(topology, devices, host.kind if host else "")
     switches = [_number(names, r"pcie(\d+)/down") for names in down]
     tie = {name: Tie.of(blocks[label]) for name, label in _LABELS.items() if label in blocks}
@@ -155,6 +149,9 @@ def _outline(topology: Topology, memory: Block) -> NodeOutline:
     )
 
 
+_HOST_LABELS = tuple(f"gpu{{}}/{kind}.down" for kind in ("pcie", "c2c", "infinity_fabric"))
+"""Links from a host to its GPUs, by the kinds that :class:`clustersim.topology.host.Host` has."""
+
 _LABELS: Mapping[str, str] = {
     "dram": "cpu{}/dram",
     "uplink": "pcie{}/up",
@@ -173,7 +170,7 @@ def _number(names: Sequence[str], pattern: str) -> int | None:
     return found[0] if found else None
 
 
-def _between(topology: Topology, devices: np.ndarray, host: str) -> tuple[Tie | None, tuple[DirectLink, ...]]:
+def _between(topology: Topology, devices: NDArray[np.int64], host: str) -> tuple[Tie | None, tuple[DirectLink, ...]]:
     """Ways between GPUs that cross no host: over one switch, or over a link of their own."""
     pairs = np.array(list(permutations(range(len(devices)), 2)), dtype=np.int64).reshape(-1, 2)
     if not len(pairs):
