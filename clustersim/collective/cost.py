@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.collective.loads import loads_of
+from clustersim.collective.phases import PhaseCost, phase_ns
 from clustersim.collective.traffic import Traffic
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.protocol import TEXTBOOK, Demand, Protocol
@@ -33,8 +34,8 @@ class GroupCost:
         the edges: position of the group in the block, resource
     load : NDArray[int64], shape (E, S)
         bytes that one collective of each signature puts on the resource [B]
-    peak_load : NDArray[int64], shape (n, S)
-        of ``num_flows`` flows on the resource that the group waits for, the one with the largest load / capacity [B]
+    by_phase : PhaseCost
+        the same for each of the phases that follow one another
     memory_row : NDArray[int64], shape (n, m)
         HBM resource of each member, -1 where the topology has none
     """
@@ -45,7 +46,7 @@ class GroupCost:
     group: NDArray[np.int64]
     row: NDArray[np.int64]
     load: NDArray[np.int64]
-    peak_load: NDArray[np.int64]
+    by_phase: PhaseCost
     memory_row: NDArray[np.int64]
 
 
@@ -70,7 +71,9 @@ def group_cost(
     -----
     Alone, a collective takes Σ over phases of num_steps · (longest route latency) for latency, plus for bandwidth
     max over resources of load / capacity, taken over all phases together when they are pipelined and phase by phase
-    when they are not. It runs at that even speed; the launch of its kernel is part of the latency. Where the
+    when they are not: each phase then has its own share of the duration, in which it runs at an even speed. HBM is
+    read and written in proportion to what a member sends and receives in each phase. The launch of its kernel is part
+    of the latency, of the first phase. Where the
     topology's communication library has protocols for the algorithm, :meth:`clustersim.hardware.protocol.Protocol.ns`
     says what each adds, and the fastest is taken: of two that tie, the first.
 
@@ -81,19 +84,35 @@ def group_cost(
     """
     loads = loads_of(topology, devices, traffic)
     n, num = len(devices), len(traffic)
+    phases = loads.phases
     cost = GroupCost(
         ns=np.zeros((n, num), dtype=np.int64),
         latency_ns=np.zeros((n, num), dtype=np.int64),
         protocol=np.zeros((n, num), dtype="U16"),
         group=loads.group,
         row=loads.row,
-        load=loads.load,
-        peak_load=loads.peak,
+        load=phases.total(loads.load),
+        by_phase=PhaseCost(
+            phases=phases,
+            ns=np.zeros((n, phases.num_phases), dtype=np.int64),
+            load=loads.load,
+            peak_load=loads.peak,
+            memory_nbytes=loads.memory,
+        ),
         memory_row=loads.memory_row,
     )
     for s, (what, demand) in enumerate(zip(traffic, loads.demands, strict=True)):
         ways = _ways(topology, what, pinned[s] if pinned else None)
-        cost.ns[:, s], cost.latency_ns[:, s], cost.protocol[:, s] = _fastest(ways, demand)
+        ns, cost.latency_ns[:, s], best = _fastest(ways, demand)
+        cost.protocol[:, s] = np.array([way.name for way in ways], dtype="U16")[best]
+        mine = phases.of_signature(s)
+        if phases.is_one(s):
+            cost.by_phase.ns[:, mine] = ns[:, None]
+            continue
+        for k in np.unique(best).tolist():
+            here = best == k
+            cost.by_phase.ns[here, mine] = phase_ns(ways[k], loads.of_phases[mine], ns)[here]
+    cost.ns = phases.total(cost.by_phase.ns)
     return cost
 
 
@@ -112,9 +131,9 @@ def _ways(topology: Topology, what: Traffic, pinned: str | None) -> tuple[Protoc
 
 def _fastest(
     ways: tuple[Protocol, ...], demand: Demand
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.str_]]:
-    """Duration, latency and name of the fastest protocol, shape (n,) each."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Duration and latency under the fastest protocol, and its number, shape (n,) each."""
     ns, latency_ns = (np.stack(column) for column in zip(*(way.ns(demand) for way in ways), strict=True))
     best = np.argmin(ns, axis=0)
     at = best, np.arange(len(best))
-    return ns[at], latency_ns[at], np.array([way.name for way in ways], dtype="U16")[best]
+    return ns[at], latency_ns[at], best

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.collective.phases import Phases
 from clustersim.collective.traffic import Phase, Traffic
 from clustersim.hardware.protocol import Demand
 from clustersim.topology.in_network import InNetwork
@@ -17,31 +18,43 @@ from clustersim.topology.topology import Topology
 __all__ = ["Loads", "loads_of"]
 
 _Key = tuple[bytes, bytes, bytes]
+_Edges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""(phases, group, row, load of each phase)"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Loads:
-    """Of n groups of m members and S signatures.
+    """Of n groups of m members and S signatures, which have P phases together.
 
     Parameters
     ----------
     demands : tuple[Demand, ...]
         one a signature: what it asks of the n groups before a protocol
-    group, row, load, peak, memory_row
-        see :class:`clustersim.collective.cost.GroupCost`; ``peak`` is ``peak_load``
+    of_phases : tuple[Demand, ...]
+        one a phase: its part of that; the first of a signature has the launch
+    phases : Phases
+        the numbers of the phases
+    group, row, memory_row
+        see :class:`clustersim.collective.cost.GroupCost`
+    load, peak, memory
+        see :class:`clustersim.collective.phases.PhaseCost`; ``peak`` is ``peak_load``, ``memory`` is ``memory_nbytes``
     """
 
     demands: tuple[Demand, ...]
+    of_phases: tuple[Demand, ...]
+    phases: Phases
     group: NDArray[np.int64]
     row: NDArray[np.int64]
     load: NDArray[np.int64]
     peak: NDArray[np.int64]
+    memory: NDArray[np.int64]
     memory_row: NDArray[np.int64]
 
 
 def loads_of(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Traffic, ...]) -> Loads:
     """Loads and demands; see :func:`clustersim.collective.cost.group_cost` for the parameters."""
-    n, num = len(devices), len(traffic)
+    n, phases = len(devices), Phases.of(traffic)
+    num = phases.num_phases
     capacity = topology.resources.capacity.astype(np.float64)
     hbm = topology.local.get("hbm")
     memory_row = hbm.rows[devices, 0] if hbm is not None else np.full(devices.shape, -1, dtype=np.int64)
@@ -50,64 +63,122 @@ def loads_of(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Traf
     )
     node = topology.node_of[devices[0]]  # equal groups sit alike
     routes: dict[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
-    crossed: tuple[dict[_Key, NDArray[np.int64]], ...] = ({}, {})  # inside, between: bytes on each hop by signature
+    # inside, between: bytes on each hop by signature, but for those of several phases
+    crossed: tuple[dict[_Key, NDArray[np.int64]], ...] = ({}, {})
+    by_phase: list[_Edges] = []
     steps = np.zeros((2, num), dtype=np.int64)
     steps_ns = np.zeros((n, num), dtype=np.int64)
-    serial = np.zeros((2, n, num))
+    seconds = np.zeros((2, n, num))
     for s, what in enumerate(traffic):
-        for phase in what.phases:
+        for c, phase in zip(phases.columns(s, what), what.phases, strict=True):
             parts = _by_reach(phase, node)
             rows, nbytes = [], []
             for away, part in parts:
                 hops, route_ns = _route(topology, devices, part, routes)
-                steps[away, s] += part.num_steps
-                steps_ns[:, s] += part.num_steps * route_ns
+                steps[away, c] += part.num_steps
+                steps_ns[:, c] += part.num_steps * route_ns
                 rows.append(hops)
                 nbytes.append(np.repeat(part.nbytes, hops.shape[1] // max(1, len(part.nbytes))))
-                on = crossed[away].setdefault(_key(part), np.zeros((hops.shape[1], num), dtype=np.int64))
-                on[:, s] += nbytes[-1]
+                if phases.is_one(s):
+                    on = crossed[away].setdefault(_key(part), np.zeros((hops.shape[1], len(traffic)), dtype=np.int64))
+                    on[:, s] += nbytes[-1]
             if not what.pipelined:
                 group, row, load = _edges(np.concatenate(rows, axis=1), np.concatenate(nbytes)[:, None])
-                serial[parts[-1][0], :, s] += _max_by_group(group, load[:, 0] / capacity[row], n)
-    in_memory = np.stack([what.memory_nbytes for what in traffic], axis=1)
+                seconds[parts[-1][0], :, c] = _max_by_group(group, load[:, 0] / capacity[row], n)
+                if not phases.is_one(s):
+                    by_phase.append((np.array([c]), group, row, load))
+    memory = np.concatenate([phases.memory_of(s, what) for s, what in enumerate(traffic)], axis=1)
+    ones, others = phases.ones_and_others()
+    in_memory = np.zeros((devices.shape[1], len(traffic)), dtype=np.int64)
+    in_memory[:, ones] = memory[:, phases.first[ones]]
     group, row, load = _edges(
         np.concatenate([*(routes[key][0] for reach in crossed for key in reach), memory_row], axis=1),
         np.concatenate([*crossed[0].values(), *crossed[1].values(), in_memory]),
     )
-    busiest = np.stack([_max_by_group(group, load[:, s] / capacity[row], n) for s in range(num)], axis=1)
-    pipelined = np.stack([_busiest(reach, routes, capacity, (n, num)) for reach in crossed])
-    made = []
+    if by_phase:
+        by_phase.append((others, *_edges(memory_row, memory[:, others])))
+        by_phase.append((phases.first[ones], group, row, load[:, ones]))
+        group, row, load = _merged(by_phase, len(capacity), num)
+    busiest = _busiest_of(load, capacity, group, row, n)
+    whole = busiest if num == len(traffic) else _busiest_of(phases.total(load), capacity, group, row, n)
+    overlapping = np.stack([_busiest(reach, routes, capacity, (n, len(traffic))) for reach in crossed])
+    demands, of_phases = [], list[Demand]()
     for s, what in enumerate(traffic):
-        seconds = pipelined if what.pipelined else serial
-        demand = Demand(
-            launch_ns=launch_ns,
-            route_ns=steps_ns[:, s],
-            inside_steps=int(steps[0, s]),
-            between_steps=int(steps[1, s]),
-            inside=seconds[0, :, s],
-            between=seconds[1, :, s],
-            whole=busiest[:, s],
-            own_nbytes=what.own_nbytes,
-            pipelined=what.pipelined,
-        )
-        made.append(demand)
-    flows = _flows(traffic, node, routes, (group, row, load))
+        mine, own = phases.of_signature(s), phases.own_of(s, what)
+        if what.pipelined:
+            seconds[:, :, mine.start] = overlapping[:, :, s]
+        of_phases += [
+            Demand(
+                launch_ns=launch_ns if c == mine.start else np.zeros_like(launch_ns),
+                route_ns=steps_ns[:, c],
+                inside_steps=int(steps[0, c]),
+                between_steps=int(steps[1, c]),
+                inside=seconds[0, :, c],
+                between=seconds[1, :, c],
+                whole=busiest[:, c],
+                own_nbytes=own[c - mine.start],
+                pipelined=what.pipelined,
+            )
+            for c in range(mine.start, mine.stop)
+        ]
+        demands.append(_whole(of_phases[mine], whole[:, s], what))
+    flows = _flows(traffic, phases, node, routes, (group, row, load))
     waits_for = load / capacity[row][:, None] >= busiest[group] * (1 - 2**-40)
-    num_flows = np.array([what.num_flows for what in traffic], dtype=np.int64)
+    num_flows = phases.repeat(np.array([what.num_flows for what in traffic], dtype=np.int64))
     unit = np.where(waits_for, -(-load * num_flows // flows), np.iinfo(np.int64).max)
-    peak = -np.stack([_max_by_group(group, -unit[:, s], n) for s in range(num)], axis=1).astype(np.int64)
-    return Loads(demands=tuple(made), group=group, row=row, load=load, peak=peak, memory_row=memory_row)
+    peak = -np.stack([_max_by_group(group, -unit[:, c], n) for c in range(num)], axis=1).astype(np.int64)
+    return Loads(
+        demands=tuple(demands),
+        of_phases=tuple(of_phases),
+        phases=phases,
+        group=group,
+        row=row,
+        load=load,
+        peak=peak,
+        memory=memory,
+        memory_row=memory_row,
+    )
+
+
+def _merged(
+    parts: Sequence[_Edges], num_rows: int, num_phases: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Edges of some phases each as those of all, as :func:`_edges` returns them."""
+    places = [group * num_rows + row for _, group, row, _ in parts]
+    place = np.unique(np.concatenate(places))
+    load = np.zeros((len(place), num_phases), dtype=np.int64)
+    for at, (columns, _, _, part) in zip(places, parts, strict=True):
+        load[np.searchsorted(place, at)[:, None], columns] += part  # a place stands in a part once
+    return place // num_rows, place % num_rows, load
+
+
+def _whole(of_phases: Sequence[Demand], whole: NDArray[np.float64], what: Traffic) -> Demand:
+    """A signature's phases together."""
+    if len(of_phases) == 1:
+        return of_phases[0]
+    return Demand(
+        launch_ns=of_phases[0].launch_ns,
+        route_ns=np.sum([part.route_ns for part in of_phases], axis=0),
+        inside_steps=sum(part.inside_steps for part in of_phases),
+        between_steps=sum(part.between_steps for part in of_phases),
+        inside=np.sum([part.inside for part in of_phases], axis=0),
+        between=np.sum([part.between for part in of_phases], axis=0),
+        whole=whole,
+        own_nbytes=what.own_nbytes,
+        pipelined=what.pipelined,
+    )
 
 
 def _flows(
     traffic: tuple[Traffic, ...],
+    phases: Phases,
     node: NDArray[np.int64],
     routes: Mapping[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]],
     edges: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
 ) -> NDArray[np.int64]:
-    """How many flows of each signature cross each resource at once, shape (E, S); 1 where there are only bytes.
+    """How many flows of each phase cross each resource at once, shape (E, P); 1 where there are only bytes.
 
-    Phases that overlap count together; of those that follow one another the one with most.
+    Those of a pipelined collective, whose phases overlap, count together.
     """
     group, row, load = edges
     num_rows = int(row.max(initial=0)) + 1
@@ -115,8 +186,7 @@ def _flows(
     counted: dict[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
     flows = np.zeros(load.shape, dtype=np.int64)
     for s, what in enumerate(traffic):
-        for phase in what.phases:
-            of_phase = np.zeros(len(load), dtype=np.int64)
+        for c, phase in zip(phases.columns(s, what), what.phases, strict=True):
             for _, part in _by_reach(phase, node):
                 key = _key(part)
                 if key not in counted:
@@ -125,8 +195,7 @@ def _flows(
                     kept = np.isin(here * num_rows + crossed, place, assume_unique=True)  # without what carries nothing
                     counted[key] = np.searchsorted(place, (here * num_rows + crossed)[kept]), count[kept, 0]
                 at, count = counted[key]
-                of_phase[at] += count
-            flows[:, s] = flows[:, s] + of_phase if what.pipelined else np.maximum(flows[:, s], of_phase)
+                flows[at, c] += count
     return np.maximum(1, flows)
 
 
@@ -148,6 +217,13 @@ def _by_reach(phase: Phase, node: NDArray[np.int64]) -> list[tuple[int, Phase]]:
     return kept
 
 
+def _busiest_of(
+    load: NDArray[np.int64], capacity: NDArray[np.float64], group: NDArray[np.int64], row: NDArray[np.int64], n: int
+) -> NDArray[np.float64]:
+    """Time of each group's busiest resource by column of ``load``, shape (n, columns) [s]."""
+    return np.stack([_max_by_group(group, load[:, c] / capacity[row], n) for c in range(load.shape[1])], axis=1)
+
+
 def _busiest(
     crossed: Mapping[_Key, NDArray[np.int64]],
     routes: Mapping[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]],
@@ -159,7 +235,7 @@ def _busiest(
         return np.zeros(shape)
     rows = np.concatenate([routes[key][0] for key in crossed], axis=1)
     group, row, load = _edges(rows, np.concatenate(list(crossed.values())))
-    return np.stack([_max_by_group(group, load[:, s] / capacity[row], shape[0]) for s in range(shape[1])], axis=1)
+    return _busiest_of(load, capacity, group, row, shape[0])
 
 
 def _route(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import simpy
@@ -19,7 +20,7 @@ from clustersim.engine.cast import lanes_of, meetings_of
 from clustersim.engine.deadlock import Deadlock, wait_for
 from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, Lane, Rendezvous
 from clustersim.engine.limits import LimitReached, Limits
-from clustersim.engine.scene import ONE, Scene
+from clustersim.engine.scene import ONE, Scene, Signature
 from clustersim.engine.sharing import Activity, Sharing
 from clustersim.engine.stores import Stores
 
@@ -67,8 +68,10 @@ class Engine:
     env : simpy.Environment
         the clock [ns]; generators that behave (failures, arrivals) may be started on it
     lanes : list[Lane]
-    history : dict[tuple[Lane | Rendezvous, int], list[tuple[int, int, int]]]
-        (instant [ns], rate, limiting resource) of ops whose rate changed after they started
+    history : dict[tuple[Lane | Rendezvous, int, int], list[tuple[int, int, int]]]
+        of each phase of an op whose rate changed after it started: (instant [ns], rate, limiting resource)
+    turns : dict[tuple[Rendezvous, int], list[int]]
+        of collectives whose phases follow one another: the instants at which the next phase began [ns]
     num_events : int
         instants handled
     """
@@ -88,7 +91,8 @@ class Engine:
         self.stores = Stores(scene.store_capacity)
         self.lanes = lanes_of(scene, steps)
         self.rendezvous = meetings_of(scene, self.lanes)
-        self.history: dict[tuple[Any, int], list[tuple[int, int, int]]] = {}
+        self.history: dict[tuple[Any, int, int], list[tuple[int, int, int]]] = {}
+        self.turns: dict[tuple[Any, int], list[int]] = {}
         self.launched: dict[int, int] = {}
         self.cancelled: set[Lane] = set()
         self.num_events = 0
@@ -134,7 +138,9 @@ class Engine:
             for activity in bucket
             if activity.due == then and activity.owner.spec.job == job
         }
-        due = {(activity.owner, activity.number): activity.due for activity in stopped}
+        stopped_at = {
+            (activity.owner, activity.number): (activity.signature.phase, activity.due) for activity in stopped
+        }
         for activity in stopped:
             activity.due = -1
             if activity.demands:
@@ -146,17 +152,30 @@ class Engine:
             lane.successors = [[]] * len(lane.end)  # what is still on the clock releases nothing
             for i, begun in enumerate(lane.start):
                 if begun >= 0 and (lane.end[i] < 0 or lane.end[i] > now):
-                    self._cut(lane, i, due, now)
+                    self._cut(lane, i, stopped_at, now)
                     lane.end[i] = now
         self.stores.forget(gone)
         self._wake(now)
 
-    def _cut(self, lane: Lane, i: int, due: Mapping[tuple[Any, int], int], now: int) -> None:
+    def _cut(self, lane: Lane, i: int, stopped: Mapping[tuple[Any, int], tuple[int, int]], now: int) -> None:
         """Leave in the history that an op in progress did only part of its work."""
         joint = lane.slot[i] >= 0
-        key = (lane.rendezvous[lane.slot[i]], lane.sequence[i]) if joint else (lane, i)
-        took = max(1, due.get(key, lane.end[i]) - lane.start[i])
-        log = self.history.setdefault(key, [(lane.start[i], -(-ONE // took), -1)])
+        owner, k = (lane.rendezvous[lane.slot[i]], lane.sequence[i]) if joint else (lane, i)
+        phases = owner.signatures[owner.script[k]].phases if isinstance(owner, Rendezvous) else ()
+        begun, due = lane.start[i], lane.end[i]
+        turns = self.turns.get((owner, k), [])
+        if (owner, k) in stopped:
+            phase, due = stopped[owner, k]
+            begun = turns[-1] if turns else begun
+        elif phases:  # as a plain op of its lane
+            ends = list(accumulate((phase.ns for phase in phases), initial=begun))[1:]
+            turns = self.turns[owner, k] = [t for t in ends[:-1] if t <= now]
+            phase = len(turns)
+            begun, due = [begun, *turns][-1], ends[phase]
+        else:
+            phase = 0
+        took = max(1, due - begun)
+        log = self.history.setdefault((owner, k, phase), [(begun, -(-ONE // took), -1)])
         if log[-1] != (now, 0, -1):  # a collective has several members
             log.append((now, 0, -1))
 
@@ -379,6 +398,13 @@ class Engine:
                 lane.taken += signature.num_sms
                 if lane.running:
                     self._recapped[lane] = None
+        if signature.phases:
+            self.turns[meeting, k] = []
+            signature = signature.phases[0]
+        self._play(meeting, k, signature, now)
+
+    def _play(self, meeting: Rendezvous, k: int, signature: Signature, now: int) -> None:
+        """A collective, or one of its phases, begins."""
         took, cap = signature.timings.get(0) or signature.beside(0, 1)
         activity = Activity(meeting, k, signature, cap, now)
         if took and activity.demands:
@@ -394,7 +420,12 @@ class Engine:
             del owner.running[k]
             self._release(owner, k)
             return
-        num_sms = activity.signature.num_sms
+        signature = activity.signature
+        if signature.then is not None:
+            self.turns[owner, k].append(now)
+            self._play(owner, k, signature.then, now)
+            return
+        num_sms = signature.num_sms
         for lane, ops in owner.members:
             lane.end[ops[k]] = now
             if num_sms:
@@ -415,7 +446,7 @@ class Engine:
         if self.sharing.changed:
             self.sharing.settle(rates)
         for activity, rate in rates.items():
-            key = activity.owner, activity.number
+            key = activity.owner, activity.number, activity.signature.phase
             log = self.history.get(key)
             if log is None:
                 log = self.history[key] = [(activity.since, activity.rate, -1)]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from clustersim.engine.factorize import factorize
 from clustersim.engine.live import Live
 from clustersim.engine.refine import Graph, refine
-from clustersim.engine.scene import Demand, LaneSpec, RendezvousSpec, Scene, Signature, weight
+from clustersim.engine.scene import Demand, LaneSpec, RendezvousSpec, Scene, Signature, joint_signature, weight
 from clustersim.engine.system import GroupBlock, System
 
 __all__ = ["folded_scene"]
@@ -107,16 +107,16 @@ def _classes(
     group_colour = np.empty(num_groups, dtype=np.int64)
     next_colour = 0
     for b, block in enumerate(system.blocks):
-        groups = block.first + np.arange(len(block.members))
+        groups, by_phase = block.first + np.arange(len(block.members)), block.cost.by_phase
         for position, slot in enumerate(block.slots):
             # a rank's own memory is one vertex with the rank: what groups put on it is part of the membership
-            memory = tuple(int(what.memory_nbytes[position]) for what in block.traffic)
+            memory = tuple(by_phase.memory_nbytes[position].tolist())
             join(block.members[:, position], num_ranks + groups, ("slot", slot, memory))
-        code = factorize(*block.cost.ns.T)
+        code = factorize(*by_phase.ns.T, *by_phase.peak_load.T)
         group_colour[groups] = next_colour + code
         next_colour += int(code.max()) + 1
         used = shared[block.cost.row]
-        loads = factorize(*block.cost.load[used].T) if used.any() else np.empty(0, np.int64)
+        loads = factorize(*by_phase.load[used].T) if used.any() else np.empty(0, np.int64)
         for k in range(int(loads.max()) + 1 if len(loads) else 0):
             alike = np.flatnonzero(used)[loads == k]
             join(
@@ -247,18 +247,12 @@ def _rendezvous(
     for b, block in enumerate(system.blocks):
         mine = classes.group[block.first : block.first + len(block.members)]
         kinds, first = np.unique(mine, return_index=True)
-        demands = _demands(block, mine, resource_of)
+        demands, of_signature = _demands(block, mine, resource_of), block.cost.by_phase.phases.of_signature
         for c, g in zip(kinds.tolist(), first.tolist(), strict=True):
+            numbers = np.arange(block.cost.by_phase.phases.num_phases)
             signatures = [
-                Signature(
-                    ns=int(block.cost.ns[g, s]),
-                    demands=tuple(demands.get((c, s), ())),
-                    num_flows=what.num_flows,
-                    peak_load=max(1, int(block.cost.peak_load[g, s])),
-                    num_sms=what.num_sms,
-                    bound=system.group_bound(b, g, s),
-                )
-                for s, what in enumerate(block.traffic)
+                joint_signature(system, b, g, s, [demands.get((c, p), []) for p in numbers[of_signature(s)].tolist()])
+                for s in range(len(block.traffic))
             ]
             members = dict.fromkeys(zip(classes.rank[block.members[g]].tolist(), block.slots, strict=True))
             number[c] = len(rendezvous)
@@ -285,21 +279,22 @@ def _rendezvous(
 def _demands(
     block: GroupBlock, class_of: NDArray[np.int64], resource_of: NDArray[np.int64]
 ) -> dict[tuple[int, int], list[Demand]]:
-    """(class, signature) -> what all groups of the class put together on each representative resource."""
-    cost = block.cost
+    """(class, phase) -> what all groups of the class put together on each representative resource."""
+    cost, by_phase = block.cost, block.cost.by_phase
     edges = np.flatnonzero(resource_of[cost.row] >= 0)
     group = cost.group[edges]
     resource = resource_of[cost.row[edges]]
     demands: dict[tuple[int, int], list[Demand]] = {}
-    for s, what in enumerate(block.traffic):
-        alike = factorize(class_of[group], resource, cost.load[edges, s], cost.peak_load[group, s])
+    num_flows = by_phase.phases.repeat(np.array([what.num_flows for what in block.traffic], dtype=np.int64)).tolist()
+    for p, flows in enumerate(num_flows):
+        alike = factorize(class_of[group], resource, by_phase.load[edges, p], by_phase.peak_load[group, p])
         totals: dict[tuple[int, int], tuple[int, int]] = {}
         for e, count in zip(*np.unique(alike, return_index=True, return_counts=True)[1:], strict=True):
-            load, peak = int(cost.load[edges[e], s]), max(1, int(cost.peak_load[group[e], s]))
+            load, peak = int(by_phase.load[edges[e], p]), max(1, int(by_phase.peak_load[group[e], p]))
             key = int(class_of[group[e]]), int(resource[e])
             amount, weighted = totals.get(key, (0, 0))
-            totals[key] = amount + int(count) * load, weighted + int(count) * weight(load, what.num_flows, peak)
+            totals[key] = amount + int(count) * load, weighted + int(count) * weight(load, flows, peak)
         for (c, r), (amount, weighted) in totals.items():
             if amount:
-                demands.setdefault((c, s), []).append((r, amount, weighted))
+                demands.setdefault((c, p), []).append((r, amount, weighted))
     return demands

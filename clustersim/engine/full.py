@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.live import Live
-from clustersim.engine.scene import LaneSpec, RendezvousSpec, Scene, Signature, weight
+from clustersim.engine.scene import LaneSpec, RendezvousSpec, Scene, Signature, joint_signature, weight
 from clustersim.engine.system import System
 
 __all__ = ["full_scene"]
@@ -62,26 +62,19 @@ def full_scene(system: System, live: Live) -> Scene:
         )
     rendezvous: list[RendezvousSpec] = []
     for b, block in enumerate(system.blocks):
-        joint = block.cost
+        joint, by_phase = block.cost, block.cost.by_phase
         first = np.searchsorted(joint.group, np.arange(len(block.members) + 1))
         for g, members in enumerate(block.members.tolist()):
             edge = np.arange(first[g], first[g + 1])
             edge = edge[live.rows[joint.row[edge]]]
             kinds = []
             for s, what in enumerate(block.traffic):
-                peak = max(1, int(joint.peak_load[g, s]))
-                crossed = [(number[int(joint.row[e])], int(joint.load[e, s])) for e in edge]
-                demands = tuple((r, load, weight(load, what.num_flows, peak)) for r, load in crossed if load)
-                kinds.append(
-                    Signature(
-                        ns=int(joint.ns[g, s]),
-                        demands=demands,
-                        peak_load=peak,
-                        num_flows=what.num_flows,
-                        num_sms=what.num_sms,
-                        bound=system.group_bound(b, g, s),
-                    )
-                )
+                of_phases = []
+                for c in range(*by_phase.phases.of_signature(s).indices(len(by_phase.ns.T))):
+                    peak = max(1, int(by_phase.peak_load[g, c]))
+                    crossed = [(number[int(joint.row[e])], int(by_phase.load[e, c])) for e in edge]
+                    of_phases.append([(r, load, weight(load, what.num_flows, peak)) for r, load in crossed if load])
+                kinds.append(joint_signature(system, b, g, s, of_phases))
             for rank, slot in zip(members, block.slots, strict=True):
                 lanes[rank].rendezvous[slot] = len(rendezvous)
             rendezvous.append(

@@ -74,10 +74,10 @@ def _dominated(system: System, live: NDArray[np.bool_], kept: NDArray[np.int64])
     odd = np.uint64(0x9E3779B97F4A7C15)
     hashes = np.zeros(len(live), dtype=np.uint64)
     for block in system.blocks:
-        used = np.flatnonzero(live[block.cost.row])
+        used, load = np.flatnonzero(live[block.cost.row]), block.cost.by_phase.load
         code = (1 + block.first + block.cost.group[used]).astype(np.uint64)
-        for s in range(block.cost.load.shape[1]):
-            code = mix(code * odd + block.cost.load[used, s].astype(np.uint64))
+        for p in range(load.shape[1]):
+            code = mix(code * odd + load[used, p].astype(np.uint64))
         np.add.at(hashes, block.cost.row[used], code)
     for edges in system.path_edges:
         used = np.flatnonzero(live[edges.rows])
@@ -141,14 +141,14 @@ def _joint_rates(system: System) -> list[dict[tuple[str, int, str], float]]:
     """By program: (slot, bytes, kind) of a collective -> most that it asks of one member's memory [B/ns]."""
     rates: list[dict[tuple[str, int, str], float]] = [{} for _ in system.programs]
     for block in system.blocks:
-        slots = np.array(block.slots)
+        slots, by_phase = np.array(block.slots), block.cost.by_phase
         for slot in dict.fromkeys(block.slots):
             at = np.flatnonzero(slots == slot)
             programs = system.program_of[block.members[:, at]]
-            for s, (what, (kind, nbytes, _)) in enumerate(zip(block.traffic, block.signatures, strict=True)):
-                most = np.zeros(len(system.programs))
-                rate = what.memory_nbytes[at][None, :] / np.maximum(1, block.cost.ns[:, s : s + 1])
-                np.maximum.at(most, programs, rate)
+            for s, (kind, nbytes, _) in enumerate(block.signatures):
+                most, mine = np.zeros(len(system.programs)), by_phase.phases.of_signature(s)
+                rate = by_phase.memory_nbytes[at, mine] / np.maximum(1, by_phase.ns[:, None, mine])
+                np.maximum.at(most, programs, rate.max(axis=2))
                 for p in np.flatnonzero(most).tolist():
                     key = slot, nbytes, kind
                     rates[p][key] = max(rates[p].get(key, 0.0), float(most[p]))
@@ -177,5 +177,6 @@ def _add_links(system: System, bound: NDArray[np.float64]) -> None:
     for block in system.blocks:
         cost = block.cost
         wire = kind_of_row[cost.row] != hbm_kind
-        rate = (cost.load[wire] / np.maximum(cost.ns, 1)[cost.group[wire]]).max(axis=1)
+        # one phase of one collective at a time
+        rate = (cost.by_phase.load[wire] / np.maximum(cost.by_phase.ns, 1)[cost.group[wire]]).max(axis=1)
         np.add.at(bound, cost.row[wire], rate)

@@ -148,7 +148,7 @@ def _limits(engine: Engine, number: dict[Lane, int], bound: list[NDArray[np.int3
     """Ops that a shared resource held back name that resource: the one that held them last."""
     resources = engine.scene.system.topology.resources
     names: dict[int, int] = {}
-    for (owner, k), log in engine.history.items():
+    for (owner, k, _), log in engine.history.items():
         held_by = next((limit for _, _, limit in reversed(log) if limit >= 0), -1)
         if held_by < 0:
             continue

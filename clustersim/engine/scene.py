@@ -6,14 +6,16 @@ a folded scene from a full one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.system import System
 
-__all__ = ["ONE", "Demand", "LaneSpec", "RendezvousSpec", "Scene", "Signature", "weight"]
+__all__ = ["ONE", "Demand", "LaneSpec", "RendezvousSpec", "Scene", "Signature", "joint_signature", "weight"]
 
 ONE = 1 << 96
 """All the work of an op. Work left and rates are whole multiples of 1/ONE, so that sums do not depend on their order;
@@ -55,6 +57,13 @@ class Signature:
         SMs it takes from each member while it runs
     bound : str
         what sets ``ns``
+    phases : tuple[Signature, ...]
+        of a collective whose phases follow one another: each by itself; ``ns`` and ``demands`` are their sums. Empty
+        for what is one phase
+    phase : int
+        number of a phase in its collective
+    then : Signature or None
+        the next phase
     """
 
     ns: int
@@ -64,6 +73,9 @@ class Signature:
     num_flows: int = 1
     num_sms: int = 0
     bound: str = ""
+    phases: tuple[Signature, ...] = ()
+    phase: int = 0
+    then: Signature | None = field(default=None, repr=False)
     timings: dict[int, tuple[int, int]] = field(default_factory=dict, repr=False)
 
     def beside(self, taken: int, num_sms: int) -> tuple[int, int]:
@@ -78,6 +90,50 @@ class Signature:
             work = (self.ns - self.sm_ns) * free + self.sm_ns * num_sms if taken else self.ns * free  # ns · free
             timing = self.timings[taken] = -(-work // free), -(-ONE * free // work) if work else 0
         return timing
+
+
+def joint_signature(system: System, b: int, g: int, s: int, demands: Sequence[Sequence[Demand]]) -> Signature:
+    """Signature of a collective.
+
+    Parameters
+    ----------
+    b, g, s : int
+        block, group of the block, signature of the group
+    demands : Sequence[Sequence[Demand]]
+        of each of its phases
+    """
+    block = system.blocks[b]
+    what, cost = block.traffic[s], block.cost.by_phase
+    mine = cost.phases.of_signature(s)
+    bound = system.group_bound(b, g, s)
+    phases = [
+        Signature(
+            ns=ns,
+            demands=tuple(of_phase),
+            peak_load=max(1, peak),
+            num_flows=what.num_flows,
+            num_sms=what.num_sms,
+            bound=bound,
+            phase=number,
+        )
+        for number, (ns, peak, of_phase) in enumerate(
+            zip(cost.ns[g, mine].tolist(), cost.peak_load[g, mine].tolist(), demands, strict=True)
+        )
+    ]
+    if len(phases) == 1:
+        return phases[0]
+    for phase, then in pairwise(phases):
+        phase.then = then
+    total: dict[int, tuple[int, int]] = {}
+    for r, load, w in (demand for of_phase in demands for demand in of_phase):
+        total[r] = total.get(r, (0, 0))[0] + load, total.get(r, (0, 0))[1] + w
+    return Signature(
+        ns=sum(phase.ns for phase in phases),
+        demands=tuple((r, load, w) for r, (load, w) in total.items()),
+        num_sms=what.num_sms,
+        bound=bound,
+        phases=tuple(phases),
+    )
 
 
 @dataclass(kw_only=True, slots=True, eq=False)

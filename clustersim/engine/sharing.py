@@ -17,7 +17,7 @@ __all__ = ["Activity", "Sharing"]
 
 
 class Activity:
-    """One op in progress that can be re-rated.
+    """One op in progress that can be re-rated, or the present phase of a collective whose phases follow one another.
 
     Attributes
     ----------

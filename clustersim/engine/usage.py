@@ -7,12 +7,14 @@ integral of what is used is, op by op, the bytes that the op's algorithm puts on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.engine import Engine
 from clustersim.engine.factorize import factorize
+from clustersim.engine.lane import Lane, Rendezvous
 from clustersim.engine.scene import ONE
 from clustersim.topology.naming import patterns
 from clustersim.topology.resources import ResourceTable
@@ -38,12 +40,13 @@ def usage(engine: Engine) -> list[Rates]:
         loads.append(np.full(len(edges.rows), len(tables)))
         tables.append(edges.loads)
     for block in system.blocks:
-        code = factorize(*block.cost.load.T) if len(block.cost.row) else np.empty(0, np.int64)
+        load = block.cost.by_phase.load
+        code = factorize(*load.T) if len(load) else np.empty(0, np.int64)
         first = np.unique(code, return_index=True)[1]
         rows.append(block.cost.row)
         users.append(num_lanes + scene.meeting_of[block.first + block.cost.group])
         loads.append(len(tables) + code)
-        tables += list(block.cost.load[first])
+        tables += list(load[first])
     if not rows:
         return []
     row, user, table = np.concatenate(rows), np.concatenate(users), np.concatenate(loads)
@@ -75,10 +78,17 @@ def usage(engine: Engine) -> list[Rates]:
 
 
 def _segments(engine: Engine, participant: int) -> tuple[NDArray[np.int64], Segments]:
-    """Signature and evenly used stretches of all ops of a lane, or all collectives of a rendezvous, that have ended."""
+    """What was evenly used when, by all ops of a lane, or all collectives of a rendezvous, that have ended.
+
+    Returns
+    -------
+    NDArray[int64], shape (num_stretches,)
+        which column of the loads: distinct op of the program, or phase of the block
+    Segments
+    """
     if participant < len(engine.lanes):
         lane = engine.lanes[participant]
-        owner: object = lane
+        owner: Lane | Rendezvous = lane
         start, end = np.array(lane.start, dtype=np.float64), np.array(lane.end, dtype=np.float64)
         signature = np.array(lane.op, dtype=np.int64)
     else:
@@ -90,16 +100,33 @@ def _segments(engine: Engine, participant: int) -> tuple[NDArray[np.int64], Segm
         signature = np.array(meeting.script[: len(at)], dtype=np.int64)
     ended = (start >= 0) & (end >= start) & (end <= engine.env.now)
     numbers = np.flatnonzero(ended)
-    changed = np.array([(owner, k) in engine.history for k in numbers.tolist()], dtype=bool)
+    changed = np.array([(owner, k, 0) in engine.history for k in numbers.tolist()], dtype=bool)
+    if isinstance(owner, Rendezvous):
+        changed |= np.array([bool(owner.signatures[s].phases) for s in owner.script], dtype=bool)[numbers]
+        signature = engine.scene.system.blocks[owner.spec.block].cost.by_phase.phases.first[signature]
     even, uneven = numbers[~changed], numbers[changed]
-    logs = [engine.history[owner, k] for k in uneven.tolist()]
-    begin, finish, done = _stretches(logs, end[uneven].astype(np.int64).tolist())
+    logs, ends, columns = list[Sequence[tuple[int, int, int]]](), list[int](), list[int]()
+    for k in uneven.tolist():
+        for phase, (a, b) in enumerate(_phases(engine, owner, k, int(start[k]), int(end[k]))):
+            logs.append(engine.history.get((owner, k, phase), [(a, 0, -1)]))
+            ends.append(b)
+            columns.append(int(signature[k]) + phase)
+    begin, finish, done = _stretches(logs, ends)
     lengths = np.array([len(log) for log in logs], dtype=np.int64)
-    return np.concatenate([signature[even], np.repeat(signature[uneven], lengths)]), (
+    return np.concatenate([signature[even], np.repeat(np.array(columns, dtype=np.int64), lengths)]), (
         np.concatenate([start[even], begin]),
         np.concatenate([end[even], finish]),
         np.concatenate([np.ones(len(even)), done]),
     )
+
+
+def _phases(engine: Engine, owner: Lane | Rendezvous, k: int, start: int, end: int) -> list[tuple[int, int]]:
+    """When each phase of an op began and ended, as far as it came; most ops are one."""
+    phases = owner.signatures[owner.script[k]].phases if isinstance(owner, Rendezvous) else ()
+    turns = engine.turns.get((owner, k))
+    if turns is None:  # it was alone
+        turns = list(accumulate((phase.ns for phase in phases[:-1]), initial=start))[1:] if phases else []
+    return list(pairwise([start, *turns, end]))
 
 
 def _stretches(logs: Sequence[Sequence[tuple[int, int, int]]], ends: Sequence[int]) -> Segments:

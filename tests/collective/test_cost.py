@@ -62,7 +62,7 @@ def test_loads_add_up_over_phases(star: ModuleType) -> None:
     cost = group_cost(cluster, np.array([[3, 1, 0, 2]]), (traffic,))
     loads = dict(zip(cluster.resources.names(cost.row), cost.load[:, 0].tolist(), strict=True))
     assert {name: load for name, load in loads.items() if "up" in name} == {f"nvlink{k}.up": 18_000 for k in range(4)}
-    assert cost.peak_load[0, 0] == 18_000, "of the links, for which it waits; HBM has more bytes and is not busy"
+    assert cost.by_phase.peak_load[0, 0] == 18_000, "of the links, for which it waits; HBM has more and is not busy"
 
 
 def test_the_fastest_protocol_is_taken_group_by_group(star: ModuleType) -> None:

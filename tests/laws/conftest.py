@@ -12,6 +12,9 @@ import pytest
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from clustersim.collective.halving_doubling import halving_doubling
+from clustersim.collective.hierarchical import hierarchical
+from clustersim.collective.traffic import GroupShape, Traffic
 from clustersim.engine.simulate import simulate
 from clustersim.topology.topology import Topology
 from clustersim.trace.result import Result
@@ -172,8 +175,11 @@ class _Recipe:
         self.tp, self.dp, self.num_stages = tp, dp, num_stages
         self.num_micro_batches = draw(st.integers(1, 3))
         self.tp_stream = draw(st.sampled_from(["main", "tp"]))
-        kinds = st.sampled_from(["all_reduce", "all_gather", "gather"])
-        self.tp_ops = {way: star.collective(draw(kinds), draw(self.bytes()), "tp") for way in (1, -1)}
+        calls = st.sampled_from([("all_reduce", ""), ("all_gather", ""), ("gather", ""), ("all_reduce", levels)])
+        self.tp_ops = {
+            way: star.collective(kind, draw(self.bytes()), "tp", algorithm=algorithm)
+            for way, (kind, algorithm) in ((way, draw(calls)) for way in (1, -1))
+        }
         self.dp_ops = [
             star.collective(kind, 0 if kind == "barrier" else draw(self.bytes()), slot, algorithm=algorithm)
             for slot, (kind, algorithm) in zip(DP_SLOTS, draw(st.tuples(*[st.sampled_from(_DP_OPS)] * 2)), strict=True)
@@ -245,11 +251,20 @@ class _Recipe:
         return []
 
 
+def levels(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
+    """Hierarchical where all nodes hold equally many members, else halving and doubling: its parts are no pipeline."""
+    per_node = [len(members) for members in shape.nodes]
+    return (hierarchical if len(set(per_node)) == 1 else halving_doubling)(kind, nbytes, shape)
+
+
 DP_SLOTS = ("dp", "dp 2")
 _DP_OPS = [
     ("all_reduce", "ring"),
     ("all_reduce", None),
     ("all_gather", "ring"),
+    ("all_reduce", "halving_doubling"),
+    ("all_gather", "bruck"),
+    ("all_reduce", levels),
     ("all_to_all", None),
     ("barrier", None),
 ]

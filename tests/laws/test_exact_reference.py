@@ -29,56 +29,61 @@ def reference(system: System) -> dict[Key, Key]:
     """(rank, op) -> (start, end) [ns]; rates from scratch at every instant."""
     before: dict[Key, list[Key]] = {}
     members: dict[Key, list[Key]] = {}
-    ns: dict[Key, int] = {}
-    peak: dict[Key, int] = {}
-    loads: dict[Key, dict[int, int]] = {}
+    phases: dict[Key, list[tuple[int, int, dict[int, int]]]] = {}  # (ns, peak, loads) of those to come
     for rank, (p, kind) in enumerate(zip(system.program_of.tolist(), system.kind_of.tolist(), strict=True)):
         arrays = system.programs[p]
         for i, k in enumerate(arrays.op.tolist()):
             before[rank, i] = [(rank, int(b)) for b in arrays.edges[arrays.edges[:, 1] == i, 0]]
             if (cost := system.local[p, kind][k]) is not None:
-                members[rank, i], ns[rank, i], peak[rank, i] = [(rank, i)], cost.ns, system.peak_load(p, k)
                 rows = [(e.rows[e.ranks == rank], int(e.loads[k])) for e in system.path_edges if e.program == p]
-                loads[rank, i] = {int(row): load for at, load in rows for row in at if load}
+                loads = {int(row): load for at, load in rows for row in at if load}
+                members[rank, i], phases[rank, i] = [(rank, i)], [(cost.ns, system.peak_load(p, k), loads)]
     for block in system.blocks:
+        row, cost_of = block.cost.row.tolist(), block.cost.by_phase
         for g, ranks in enumerate(block.members.tolist()):
             edges = np.flatnonzero(block.cost.group == g)
             for k, s in enumerate(block.script.tolist()):
                 key = (-1 - block.first - g, k)
                 slots = [system.programs[system.program_of[r]].slots() for r in ranks]
                 members[key] = [(r, int(of[x][k])) for r, of, x in zip(ranks, slots, block.slots, strict=True)]
-                ns[key], peak[key] = int(block.cost.ns[g, s]), int(block.cost.peak_load[g, s])
-                loads[key] = {int(block.cost.row[e]): int(block.cost.load[e, s]) for e in edges}
+                for c in range(*cost_of.phases.first[s : s + 2].tolist()):
+                    loads = {row[e]: int(cost_of.load[e, c]) for e in edges if cost_of.load[e, c]}
+                    part = int(cost_of.ns[g, c]), max(1, int(cost_of.peak_load[g, c])), loads
+                    phases.setdefault(key, []).append(part)
     capacity = system.topology.resources.capacity.tolist()
-    now, start, end, left = 0, {}, {}, dict[Key, Fraction]()
+    now, left, over, load = 0, dict[Key, Fraction](), list[Key](), dict[Key, dict[int, int]]()
+    start, end, ns, peak = (dict[Key, int]() for _ in range(4))
     while len(end) < len(before):
         ready = [
             k for k in members if members[k][0] not in start and all(b in end for m in members[k] for b in before[m])
         ]
-        for key in ready:
-            start.update(dict.fromkeys(members[key], now))
-            left[key] = Fraction(1)
-            if not ns[key]:
+        start.update({member: now for key in ready for member in members[key]})
+        begins, over = [*ready, *over], []
+        for key in begins:
+            if phases[key]:
+                ns[key], peak[key], load[key] = phases[key].pop(0)
+                left[key] = Fraction(1)
+            else:
                 end.update(dict.fromkeys(members[key], now))
-                del left[key]
-        if any(not ns[key] for key in ready):
+        over = [key for key in begins if key in left and not ns[key]]
+        left = {key: work for key, work in left.items() if ns[key]}
+        if over or any(members[key][0] in end for key in begins):
             continue
         rate: dict[Key, Fraction] = {}
         while len(rate) < len(left):  # raise one level for all; freeze who is at full speed or meets a full resource
             room = {
-                r: Fraction(c, 10**9) - sum(loads[a].get(r, 0) * rate[a] for a in rate) for r, c in enumerate(capacity)
+                r: Fraction(c, 10**9) - sum(load[a].get(r, 0) * rate[a] for a in rate) for r, c in enumerate(capacity)
             }
             open_ = [a for a in left if a not in rate]
-            share = {r: sum(Fraction(loads[a].get(r, 0), peak[a]) for a in open_) for r in room}
+            share = {r: sum(Fraction(load[a].get(r, 0), peak[a]) for a in open_) for r in room}
             level = {r: room[r] / share[r] for r in room if share[r]}
-            meets = {a: min([Fraction(peak[a], ns[a]), *(level[r] for r in loads[a])]) for a in open_}
+            meets = {a: min([Fraction(peak[a], ns[a]), *(level[r] for r in load[a])]) for a in open_}
             rate |= {a: meets[a] / peak[a] for a in open_ if meets[a] == min(meets.values())}
         due = {a: now + ceil(left[a] / rate[a]) for a in left}
         left = {a: left[a] - rate[a] * (min(due.values()) - now) for a in left}
         now = min(due.values(), default=now)
-        for key in [a for a in due if due[a] == now]:
-            end.update(dict.fromkeys(members[key], now))
-            del left[key]
+        over = [a for a in due if due[a] == now]
+        left = {a: work for a, work in left.items() if a not in over}
     return {op: (start[op], end[op]) for op in before}
 
 
@@ -90,10 +95,23 @@ def ring_step(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
     return Traffic(algorithm="step", phases=(phase,), pipelined=True, memory_nbytes=np.zeros(n, dtype=np.int64))
 
 
+def there_and_back(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
+    """All bytes to the next, a third of them back, and again to the next, one after the other."""
+    n = shape.num_members
+    here, there = np.arange(n), (np.arange(n) + 1) % n
+    phases = tuple(
+        Phase(source=a, destination=b, nbytes=np.full(n, size), num_steps=1)
+        for a, b, size in ((here, there, nbytes), (there, here, nbytes // 3), (here, there, nbytes))
+    )
+    memory = np.full(n, nbytes + 1)
+    return Traffic(algorithm="two ways", phases=phases, pipelined=False, memory_nbytes=memory)
+
+
 @st.composite
 def jobs(draw: st.DrawFn, star: ModuleType) -> Job:
     """Four ranks on two nodes, streams of kernels, copies, host work and collectives."""
-    script = draw(st.lists(st.sampled_from([1000, 30_000, 100_001]), max_size=4))
+    ways = st.sampled_from([ring_step, there_and_back])
+    script = draw(st.lists(st.tuples(st.sampled_from([1000, 30_000, 100_001]), ways), max_size=4))
     programs = []
     for _ in range(4):
         program = Program()
@@ -111,9 +129,10 @@ def jobs(draw: st.DrawFn, star: ModuleType) -> Job:
             )
             program.add(op, stream=stream, after=after)
             if pending and draw(st.booleans()):
-                program.add(star.collective("all_reduce", pending.pop(), algorithm=ring_step), stream="net", after=[0])
-        for nbytes in reversed(pending):
-            program.add(star.collective("all_reduce", nbytes, algorithm=ring_step), stream="net")
+                nbytes, way = pending.pop()
+                program.add(star.collective("all_reduce", nbytes, algorithm=way), stream="net", after=[0])
+        for nbytes, way in reversed(pending):
+            program.add(star.collective("all_reduce", nbytes, algorithm=way), stream="net")
         programs.append(program)
     made: Job = star.job(*programs, families=(star.groups("dp", [0, 2], [1, 3]),))
     return made

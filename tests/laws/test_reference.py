@@ -88,6 +88,10 @@ def reference(system: System, steps: int) -> list[tuple[list[int], list[int]]]:
     while True:
         for a in [a for a in running if a.due() <= now]:
             running.remove(a)
+            if a.phases:
+                a.turn(now)
+                running.append(a)
+                continue
             for rank, op in a.members:
                 rank.end[op] = now
                 for store, amount in rank.gives[op].items():
@@ -145,31 +149,40 @@ def granted(waiting: list[tuple[int, int, int]], ranks: list[Rank], free: dict[S
 
 
 class Running:
-    """An op, or a collective of several ranks, in progress."""
+    """An op, or a collective of several ranks, in progress; ``phases`` are those to come."""
 
     def __init__(self, system: System, members: list[tuple[Rank, int]], now: int) -> None:
-        self.members, self.left, self.since, self.num_sms, self.sm_ns = members, ONE, now, 0, 0
+        self.members, self.num_sms, self.sm_ns = members, 0, 0
         rank, op = members[0]
-        self.loads: dict[int, int] = {}
         if op in rank.meeting:
             group, k = rank.meeting[op]
             block = block_of(system, group)
             s, at = int(block.script[k % len(block.script)]), group - block.first
-            self.ns = int(block.cost.ns[at, s])
             self.num_flows, self.num_sms = block.traffic[s].num_flows, block.traffic[s].num_sms
-            self.peak = max(1, int(block.cost.peak_load[at, s]))
-            for e in np.flatnonzero(block.cost.group == at).tolist():
-                self.loads[int(block.cost.row[e])] = int(block.cost.load[e, s])
+            edges_of, cost_of = np.flatnonzero(block.cost.group == at).tolist(), block.cost.by_phase
+            self.phases = [
+                (
+                    int(cost_of.ns[at, c]),
+                    max(1, int(cost_of.peak_load[at, c])),
+                    {int(block.cost.row[e]): int(cost_of.load[e, c]) for e in edges_of if cost_of.load[e, c]},
+                )
+                for c in range(int(cost_of.phases.first[s]), int(cost_of.phases.first[s + 1]))
+            ]
         else:
             cost = system.local[rank.program, rank.kind][rank.op[op]]
             assert cost is not None
-            self.ns, self.sm_ns, self.num_flows = cost.ns, cost.sm_ns, 1
-            self.peak = system.peak_load(rank.program, rank.op[op])
+            self.sm_ns, self.num_flows = cost.sm_ns, 1
+            loads: dict[int, int] = {}
             for edges in system.path_edges:
                 for row in edges.rows[edges.ranks == rank.rank].tolist() if edges.program == rank.program else []:
-                    self.loads[row] = self.loads.get(row, 0) + int(edges.loads[rank.op[op]])
-        self.loads = {row: load for row, load in self.loads.items() if load}
-        self.rate = self.cap = 0
+                    loads[row] = loads.get(row, 0) + int(edges.loads[rank.op[op]])
+            own = {row: load for row, load in loads.items() if load}
+            self.phases = [(cost.ns, system.peak_load(rank.program, rank.op[op]), own)]
+        self.turn(now)
+
+    def turn(self, now: int) -> None:
+        self.ns, self.peak, self.loads = self.phases.pop(0)
+        self.left, self.since, self.rate, self.cap = ONE, now, 0, 0
 
     def due(self) -> int:
         if not self.ns:
