@@ -128,8 +128,8 @@ PAIRWISE = ("direct", "point_to_point", "uneven", "bruck")
 def protocols(node: Communication, network: Transport) -> dict[str, tuple[Protocol, ...]]:
     """Protocols by algorithm, of a library on such nodes and over such a network.
 
-    Every stepwise algorithm has the same three: NCCL's tuning model tells them apart by the number of their steps, which
-    is in their flows here, and by the bandwidth of a tree. NVLS runs with Simple alone.
+    Every stepwise algorithm has the same three: NCCL's tuning model tells them apart by the number of their steps,
+    which is in their flows here, and by the bandwidth of a tree. NVLS runs with Simple alone.
     """
     ll = Protocol(
         name="LL",

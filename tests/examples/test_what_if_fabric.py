@@ -49,6 +49,11 @@ def capacity(cluster: cs.Topology, name: str) -> float:
     return float(cluster.resources.capacity[cluster.resources.find(name)])
 
 
+def links_alone(cluster: cs.Topology) -> cs.Topology:
+    """Without what NCCL costs beside the links, for closed forms."""
+    return replace(cluster, protocols={})
+
+
 def training(nodes: tuple[int, ...] = tuple(range(8)), name: str = "llama", **plan: Any) -> cs.Job:
     """Tensor-parallel in a node, a replica a node; gradients are reduced when the backward pass is over."""
     given = cs.ParallelPlan(tp=8, dp=len(nodes), overlap_dp=False, **plan)
@@ -161,7 +166,7 @@ NUM_NODES = (4, 8, 16, 32, 64)
 def latency_ns(num_nodes: int, algorithm: str | None) -> int:
     """An all-reduce of 1 KiB between a GPU of each node, all below one switch."""
     one_switch = {"fabric": "fat_tree", "fabric.levels": 1}
-    cluster = cs.load_topology("dgx-h100", nodes=num_nodes, nics_per_node=1, **one_switch)
+    cluster = links_alone(cs.load_topology("dgx-h100", nodes=num_nodes, nics_per_node=1, **one_switch))
     op = cs.Collective(name="reduce", kind="all_reduce", slot="dp", nbytes=1024, axis="dp", algorithm=algorithm)
     program = cs.Program("rank")
     program.add(op, stream="network")
@@ -205,7 +210,8 @@ def test_switches_in_the_node_that_add_up() -> None:
 
 def test_switches_of_the_network_that_add_up() -> None:
     """Gradients of eight replicas: a ring sends 2·7/8 S over each port, with SHARP it is S, nearly half."""
-    plain, sharp = (cs.load_topology("dgx-h100", nodes=8, **{"fabric.sharp": on}) for on in (False, True))
+    loaded = (cs.load_topology("dgx-h100", nodes=8, **{"fabric.sharp": on}) for on in (False, True))
+    plain, sharp = map(links_alone, loaded)
     ring = cs.simulate(plain, training(), algorithms={"all_reduce": "ring"})
     summed = cs.simulate(sharp, training())
     (nbytes, slow_ns), (_, fast_ns) = gradients(ring), gradients(summed)
@@ -222,7 +228,7 @@ WINDOW = 4 * 2**20
 
 
 @cache
-def gpt2_medium(round_trip_s: float, pp: int) -> cs.Result:
+def gpt2_medium(round_trip_s: float, pp: int, library: bool = True) -> cs.Result:
     """A GPU and a 100 Gb/s port at either of two sites; TCP sends one window a round trip at most.
 
     Input and output embeddings are apart: if they were one matrix, a pipeline would sum its gradients over the WAN.
@@ -234,6 +240,7 @@ def gpt2_medium(round_trip_s: float, pp: int) -> cs.Result:
         "fabric.wan_bandwidth": min(12.5e9, WINDOW / round_trip_s),
     }
     cluster = cs.load_topology("workstation-4090", nodes=2, fabric="two_sites", **settings)
+    cluster = cluster if library else links_alone(cluster)
     model = replace(cs.load_model("gpt2-medium"), tied_embeddings=False)
     plan = cs.ParallelPlan(pp=pp, dp=2 // pp)
     return cs.simulate(cluster, cs.training_step(model, plan, global_batch=32, micro_batch=4, seq_len=1024))
@@ -248,7 +255,8 @@ def test_far_apart_a_pipeline_beats_data_parallelism() -> None:
     """
     data, pipeline = gpt2_medium(0.103, pp=1), gpt2_medium(0.103, pp=2)
     assert 8 < step_s(data) / step_s(pipeline) < 20
-    buckets = durations(data, "dp")[["nbytes", "ns"]].to_numpy(dtype=np.float64)
+    plain = gpt2_medium(0.103, pp=1, library=False)
+    buckets = durations(plain, "dp")[["nbytes", "ns"]].to_numpy(dtype=np.float64)
     nbytes, ns = buckets.sum(axis=0)
     assert ns / 1e9 == pytest.approx(nbytes / (WINDOW / 0.103) + 0.103 * len(buckets), rel=0.01)
     assert set(communication(data, data.record.jobs[0].name)) == {"site0/peer0/wan"}
