@@ -12,6 +12,9 @@ from clustersim.faults import BadInput, Fault
 
 __all__ = ["require_well_formed"]
 
+_MOST_BYTES, _MOST = 1 << 49, 1 << 32
+"""Of bytes, the largest payload; of all else that is counted: as many steps of a second are nanoseconds in 63 bits."""
+
 
 def require_well_formed(traffic: Traffic, kind: str, num_members: int) -> Traffic:
     """``traffic``, if its flows join different members of the group and carry whole bytes.
@@ -27,11 +30,14 @@ def require_well_formed(traffic: Traffic, kind: str, num_members: int) -> Traffi
     Raises
     ------
     BadInput
-        with every array that has another shape, no whole numbers, or numbers out of range
+        with every array that has another shape, no whole numbers, or numbers out of range, and every negative count
     """
     n, key = num_members, f"{traffic.algorithm}.{kind}"
     faults = [*_counts(f"{key}.memory_nbytes", traffic.memory_nbytes, (n,))]
+    for name, least, most in (("num_sms", 0, _MOST), ("num_flows", 1, _MOST), ("own_nbytes", 0, _MOST_BYTES)):
+        faults += _count(f"{key}.{name}", getattr(traffic, name), least, most)
     for k, phase in enumerate(traffic.phases):
+        faults += _count(f"{key}.phases[{k}].num_steps", phase.num_steps, 0, _MOST)
         faults += _flows(f"{key}.phases[{k}]", phase, n)
     if faults:
         raise BadInput(faults)
@@ -54,6 +60,14 @@ def _flows(key: str, phase: Phase, n: int) -> Iterator[Fault]:
         yield from wrong
         if not wrong and len(set(zip(phase.tree.tolist(), phase.nbytes.tolist(), strict=True))) > len(set(phase.tree)):
             yield Fault(key=f"{key}.nbytes", value="unequal", rule="must be the same for all flows of one tree")
+
+
+def _count(key: str, number: int, least: int, most: int) -> Iterator[Fault]:
+    """One whole number that later sums can hold: a negative one would make time run backwards."""
+    whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+    if not whole or not least <= number <= most:
+        rule = f"must be a whole number from {least} to {most}"
+        yield Fault(key=key, value=number, rule=rule, nearest=min(max(number, least), most) if whole else least)
 
 
 def _counts(key: str, numbers: NDArray[np.int64], shape: tuple[int, ...], below: int | None = None) -> Iterator[Fault]:

@@ -67,6 +67,18 @@ def test_shapes() -> None:
     assert faults(with_phase(source=np.int64(0)))[0] == ("phases[0].source", (), None)
 
 
+@pytest.mark.parametrize("steps", [-3, 1.5, float("nan"), True, 1 << 60])
+def test_steps_that_cannot_be_counted(steps: object) -> None:
+    """Negative ones used to make a collective end before it began."""
+    ((key, _, nearest),) = faults(with_phase(num_steps=steps))
+    assert (key, nearest) == ("phases[0].num_steps", 1 << 32 if steps == 1 << 60 else 0)
+
+
+@pytest.mark.parametrize(("name", "nearest"), [("num_sms", 0), ("num_flows", 1), ("own_nbytes", 0)])
+def test_negative_counts(name: str, nearest: int) -> None:
+    assert faults(replace(sound(), **{name: -1})) == [(name, -1, nearest)]  # type: ignore[arg-type]
+
+
 def test_all_at_once() -> None:
     wrong = replace(with_phase(nbytes=np.full(4, -1)), memory_nbytes=np.zeros(5, dtype=np.int64))
     assert [key for key, _, _ in faults(wrong)] == ["memory_nbytes", "phases[0].nbytes"]
