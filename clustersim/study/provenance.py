@@ -42,7 +42,8 @@ def provenance(setup: JobSetup, topology: Topology, job: Job) -> dict[str, Any]:
     settings |= {f"plan.{name}": value for name, value in job.plan.items() if f"plan.{name}" in KEYS}
     settings |= {"nodes": topology.num_nodes}
     # Where a file lies does not change a run, what stands in it does.
-    settings |= {card.kind: card.name for card in cards if card.kind in settings}
+    # The first topology is the run's; others are those of a mix.
+    settings |= {card.kind: card.name for card in reversed(cards) if card.kind in settings}
     ordered = {key: settings[key] for key in KEYS if key in settings}
     hashes = {f"{card.kind}/{card.name}": card.sha256 for card in cards}
     content = json.dumps([ordered, hashes], sort_keys=True).encode()

@@ -44,6 +44,11 @@ def test_the_topologies_of_a_mix_and_parts_of_settings_are_behind_a_run() -> Non
     assert {("gpu", "a100-sxm-80gb"), ("gpu", "h100-sxm"), ("nic", "connectx-6"), ("nic", "ethernet-25g")} <= set(found)
 
 
+def test_a_mix_is_recorded_by_its_own_name(tiny: JobSetup) -> None:
+    mixed = tiny.with_values({"topology": "mixed-a100-h100", "nodes": 2, "plan.dp": 16, "global_batch": 16})
+    assert run_point(mixed).inputs["settings"]["topology"] == "mixed-a100-h100"
+
+
 def test_the_hash_follows_content_not_place(tiny: JobSetup, tmp_path: Path) -> None:
     plain = run_point(tiny).inputs
     copied = tmp_path / "gpt2.toml"
