@@ -26,7 +26,7 @@ def collective(
     topology: str,
     settings: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     sizes: str | None = None,
-    factor: int = 2,
+    factor: float = 2,
     ranks: str = "all",
     algorithm: str | None = None,
     protocol: str | None = None,
@@ -78,10 +78,17 @@ def collective(
     if as_json:
         print_json(_answer(kind, cluster, explained, with_links=explain))
     elif explain:
-        print("\n\n".join(map(str, explained)))
+        print("\n\n".join([*map(str, explained), *(["\n".join(_notes(cluster))] if cluster.notes else [])]))
     else:
-        print(_table(explained))
+        print("\n".join([_table(explained), *(f"# {line}" for line in _notes(cluster))]))
     return OK
+
+
+def _notes(cluster: Topology) -> list[str]:
+    """What the cluster approximates, as ``run`` tells it."""
+    import textwrap
+
+    return [line for note in cluster.notes for line in textwrap.wrap(f"warning: {note}", 78, subsequent_indent="  ")]
 
 
 def _answer(kind: str, cluster: Topology, explained: Sequence[Explanation], *, with_links: bool) -> dict[str, Any]:

@@ -175,6 +175,9 @@ def call_faults(kind: str, algorithm: str | Algorithm | None, protocol: str | No
     if protocol is not None and protocol not in PROTOCOLS:
         rule = f"is not a protocol: {', '.join(PROTOCOLS)}"
         yield Fault(key="protocol", value=protocol, rule=rule, nearest=nearest_name(str(protocol), PROTOCOLS))
+    elif protocol is not None and isinstance(algorithm, str) and algorithm.partition("/")[2] not in ("", protocol):
+        pinned = algorithm.partition("/")[2]
+        yield Fault(key="protocol", value=protocol, rule=f"must be that of {algorithm}", nearest=pinned)
 
 
 def _group_faults(topology: Topology, devices: Devices) -> Iterator[Fault]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 from clustersim.collective.explanation import Explanation
@@ -27,7 +28,7 @@ def collective_sweep(
     settings: Mapping[str, Any],
     faults: Sequence[Fault] = (),
     sizes: str = "8..8G",
-    factor: int = 2,
+    factor: float = 2,
     ranks: str = "all",
     algorithm: str | None = None,
     protocol: str | None = None,
@@ -45,8 +46,8 @@ def collective_sweep(
         of settings that were refused one by one already
     sizes : str
         as :func:`clustersim.library.sizes.read_sizes` reads them
-    factor : int
-        between the sizes of a range
+    factor : float
+        between the sizes of a range; whole
     ranks : str
         as :func:`read_ranks` reads them
     algorithm, protocol : str, optional
@@ -67,9 +68,12 @@ def collective_sweep(
     devices: Sequence[int] | None = None
     cluster: Topology | None = None
     try:
-        payloads = read_sizes(sizes, factor)
+        if not float(factor).is_integer():
+            raise Refused("must be a whole number", max(2, round(factor)) if isfinite(factor) else 2)
+        payloads = read_sizes(sizes, int(factor))
     except Refused as refused:
-        key, value = ("factor", factor) if factor < 2 else ("sizes", sizes)
+        wrong = factor < 2 or not float(factor).is_integer()
+        key, value = ("factor", factor) if wrong else ("sizes", sizes)
         found.append(Fault(key=key, value=value, rule=refused.rule, nearest=refused.nearest))
     try:
         cluster = cluster_of(topology, settings)

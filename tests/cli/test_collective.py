@@ -98,6 +98,28 @@ def test_settings_of_the_cluster_change_the_answer(call: Callable[..., Any]) -> 
     assert time_us("--algorithm", "ring/LL") == time_us("--protocol", "LL")
 
 
+def test_what_the_cluster_approximates_is_told(call: Callable[..., Any]) -> None:
+    sites = ("collective", "all_reduce", "--topology", "two-sites-h100", "--sizes", "1M")
+    (note,) = call(*sites, "--json").json["warnings"]
+    for more, start in ((), "# "), (("--explain",), ""):
+        out = call(*sites, *more).out
+        assert f"{start}warning: {note[:40]}" in out
+        assert note in " ".join(out.replace("\n# ", "\n").split())
+    assert "warning" not in call("collective", "all_reduce", "--topology", "dgx-h100").out
+
+
+@pytest.mark.parametrize(("factor", "nearest"), [("1.5", 2), ("2.6", 3), ("nan", 2), ("inf", 2), ("-1.5", 2)])
+def test_a_factor_that_is_not_whole(call: Callable[..., Any], factor: str, nearest: int) -> None:
+    ((key, _, near),) = errors(call("collective", "all_reduce", *ON, f"--factor={factor}", "--json"))
+    assert (key, near) == ("factor", nearest)
+
+
+def test_two_protocols_at_once(call: Callable[..., Any]) -> None:
+    pinned = ("collective", "all_reduce", *ON, "--sizes", "1M", "--algorithm", "ring/LL", "--json")
+    assert errors(call(*pinned, "--protocol", "Simple")) == [("protocol", "Simple", "LL")]
+    assert call(*pinned, "--protocol", "LL").code == 0
+
+
 def test_a_topology_of_ones_own(call: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text('name = "x"\nnodes = 1\n')
     answer = call("collective", "all_reduce", "--topology", "./bad.toml", "--json")
