@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from clustersim.study.log_rows import place_logs
 from clustersim.study.measured import Measured, locate
 
 __all__ = ["CalibratedFiles", "calibrate_files"]
+
+_NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
 
 NODE, NETWORK = "nccl", "nccl-network"
 """Cards of nothing measured, where the numbers of published rows start."""
@@ -43,9 +46,9 @@ class CalibratedFiles:
     before, after : NDArray[float64], shape (num_rows,)
         predicted / measured - 1 under the cards at the start and as calibrated
     cards : Mapping[str, Communication | Transport]
-        by name, those that some row bears on
+        by kind and name, ``communication/mine``, those that some row bears on: both kinds may have one name
     start : Mapping[str, Communication | Transport]
-        by name, where they began
+        by the same, where they began
     texts : Mapping[str, str]
         path below the folder of parts -> content of the card
     notes : tuple[str, ...]
@@ -83,9 +86,15 @@ def calibrate_files(
     ------
     BadInput
         with every fault of the files: what is neither a log nor a CSV, logs without a link (one rank, no rows, wrong
-        results), logs without a topology, and no row at all
+        results), logs without a topology, and no row at all; for a name that is no file's, and a number of nodes
     """
-    tables, logs = _sorted(paths, topology)
+    wrong = list(_call_faults(name, settings or {}))
+    try:
+        tables, logs = _sorted(paths, topology)
+    except BadInput as error:
+        raise BadInput([*wrong, *error.faults]) from None
+    if wrong:
+        raise BadInput(wrong)
     notes: list[str] = []
     rows: list[Measured] = []
     faults: list[Fault] = []
@@ -115,7 +124,19 @@ def calibrate_files(
         rows += place_logs(read, topology, settings or {})
     if not rows:
         raise BadInput([Fault(key="files", value=[path.name for path in paths], rule="hold no row to calibrate from")])
-    return _calibrated(rows, name or topology or "", topology is None, notes)
+    return _calibrated(rows, name or Path(topology or "").name.removesuffix(".toml"), topology is None, notes)
+
+
+def _call_faults(name: str, settings: Mapping[str, Any]) -> Iterator[Fault]:
+    if name and not _NAME.fullmatch(name):
+        nearest = re.sub(r"[^\w.+-]+", "-", name).strip(".+-") or "mine"
+        yield Fault(
+            key="name", value=name, rule="must be letters, digits, -, _, . or +: it names a file", nearest=nearest
+        )
+    if "nodes" in settings:
+        yield Fault(
+            key="nodes", value=settings["nodes"], rule="must be left out: it follows from the hosts of each log"
+        )
 
 
 def _sorted(paths: Sequence[Path], topology: str | None) -> tuple[list[Path], list[Path]]:
@@ -166,7 +187,7 @@ def _calibrated(rows: list[Measured], name: str, published: bool, notes: list[st
                 determined=best.determined[of],
                 start=old[of],
             )
-            cards[title], began[title] = replace(card, name=title), old[of]
+            cards[f"{kind}/{title}"], began[f"{kind}/{title}"] = replace(card, name=title), old[of]
     return CalibratedFiles(
         rows=tuple(rows), before=before, after=after, cards=cards, start=began, texts=texts, notes=tuple(notes)
     )

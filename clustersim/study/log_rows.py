@@ -57,7 +57,7 @@ def place_logs(logs: Iterable[tuple[Path, NcclLog]], topology: str, settings: Ma
             if not row.nbytes or not row.time_us:
                 continue
             one = Measured(
-                row=_row(path, log, row.nbytes, row.time_us, num_nodes, per_node, row.line),
+                row=_row(path, log, row.nbytes, row.time_us, num_nodes, per_node, row.line, network),
                 card=topology,
                 topology=cluster,
                 devices=devices,
@@ -73,7 +73,7 @@ def place_logs(logs: Iterable[tuple[Path, NcclLog]], topology: str, settings: Ma
 
 
 def _row(
-    path: Path, log: NcclLog, nbytes: int, time_us: float, num_nodes: int, per_node: int, line: int
+    path: Path, log: NcclLog, nbytes: int, time_us: float, num_nodes: int, per_node: int, line: int, network: str
 ) -> CollectiveRow:
     return CollectiveRow(
         line=line,
@@ -82,7 +82,7 @@ def _row(
         source=path.name,
         hardware=log.device,
         intra_link="",
-        inter_link="",
+        inter_link=network,  # the user says what it ran on, so its network is known
         algo="",
         nccl_version=log.version,
         confidence="",
