@@ -9,7 +9,10 @@ from typing import Annotated
 from clustersim.hardware.protocol import Protocol
 from clustersim.units import Unit
 
-__all__ = ["Communication", "Transport", "protocols"]
+__all__ = ["LL128_FRACTION", "Communication", "Transport", "protocols"]
+
+LL128_FRACTION = 120 / 128
+"""Most of a link's bandwidth that LL128 can fill: 8 of its 128 bytes are flags."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,6 +109,8 @@ def _require_ranges(card: Communication | Transport) -> None:
         value = getattr(card, name)
         if name.endswith("_latency") and not 0 <= value < float("inf"):
             raise ValueError(f"{name}: {value} must be zero or positive, and finite [s]")
+        if name == "ll128_fraction" and not 0 < value <= LL128_FRACTION:
+            raise ValueError(f"{name}: {value} must be a fraction in (0, {LL128_FRACTION}]")
         if name.endswith("_fraction") and not 0 < value <= 1:
             raise ValueError(f"{name}: {value} must be a fraction in (0, 1]")
         if name.endswith("_bandwidth") and not 0 < value < float("inf"):

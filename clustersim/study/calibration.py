@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.hardware.communication import Communication, Transport
+from clustersim.hardware.communication import LL128_FRACTION, Communication, Transport
 from clustersim.study.measured import Measured
 from clustersim.study.trials import Trials
 
@@ -22,7 +22,7 @@ _PULL = 0.07
 """Weight of a number's departure from its start by a factor e, against a row off by a factor e: what no row determines
 stays where it was."""
 
-_TRUST = {"high": 1.0, "medium": 0.5, "low": 0.25}
+_TRUST = {"high": 1.0, "medium": 0.35, "low": 0.25}
 """Weight of rows below 1 MiB by the confidence that their collector has in them, 1 where none is given: programs and
 versions of NCCL differ most there. Larger ones weigh 1, of low confidence 0.25."""
 
@@ -120,7 +120,7 @@ def _best(
     free = [item.name for item in fields(start) if item.name not in ("name", "sources")]
     origin = np.log([getattr(start, name) for name in free])
     least = origin - _REACH
-    most = np.minimum(origin + _REACH, [0.0 if name.endswith("_fraction") else np.inf for name in free])
+    most = np.minimum(origin + _REACH, [_most(name) for name in free])
     measured = np.log([row.row.time_us / 1e6 for row in rows])
     weight = np.array([_weight(row) for row in rows])
 
@@ -145,13 +145,20 @@ def _best(
         for shift in shifts
     ]
     best = min(tries, key=lambda found: found.cost)
-    leans = np.linalg.norm(np.asarray(best.jac)[: len(rows)], axis=0) > _PULL
+    leans = np.linalg.norm(np.asarray(best.jac)[: len(rows)], axis=0) > _PULL / 10
     return card(np.where(leans, best.x, origin)), frozenset(np.array(free)[leans].tolist())
 
 
 def _weight(row: Measured) -> float:
     large = row.row.nbytes >= 2**20 and row.row.confidence != "low"
     return 1.0 if large else _TRUST.get(row.row.confidence, 1.0)
+
+
+def _most(name: str) -> float:
+    """Logarithm of the largest value that a number may have."""
+    if name == "ll128_fraction":
+        return float(np.log(LL128_FRACTION))
+    return 0.0 if name.endswith("_fraction") else np.inf
 
 
 def _known(row: Measured) -> bool:
