@@ -13,7 +13,7 @@ from typing import Any
 
 from clustersim.faults import BadInput, Fault, nearest_name
 
-__all__ = ["KINDS", "Card", "find_card", "list_cards", "read_card"]
+__all__ = ["KINDS", "Card", "find_card", "is_file", "list_cards", "read_card"]
 
 KINDS = {
     "topology": "topologies",
@@ -86,7 +86,7 @@ def find_card(kind: str, name: str, *, beside: Path | None = None) -> Path:
     file = str(beside or "")
     if kind not in KINDS:
         raise BadInput([Fault(key="kind", value=kind, rule="is no kind of card", nearest=nearest_name(kind, KINDS))])
-    if "/" in name or os.sep in name or name.endswith(".toml"):
+    if "/" in name or os.sep in name or is_file(name):
         path = (beside.parent if beside else Path()) / Path(name).expanduser()
         if path.is_file():
             return path
@@ -100,6 +100,11 @@ def find_card(kind: str, name: str, *, beside: Path | None = None) -> Path:
     rule = f"is no {kind} card of the library or of CLUSTERSIM_PATH"
     known = [path.stem for path in _paths(kind)]
     raise BadInput([Fault(file=file, key=kind, value=name, rule=rule, nearest=nearest_name(name, known))])
+
+
+def is_file(name: str) -> bool:
+    """Whether a setting names a card by its file; a slash alone does not tell: ``50 GB/s``."""
+    return name.endswith(".toml")
 
 
 def read_card(kind: str, name: str, *, beside: Path | None = None) -> Card:

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from clustersim.faults import BadInput, Fault
-from clustersim.library.card import Card, read_card
+from clustersim.library.card import Card, is_file, read_card
 from clustersim.library.keys import KEYS, read_values
 
 __all__ = ["JobSetup", "load_job"]
 
 _ABOUT = ("name", "kind", "description", "sources")
 _FILES = ("model", "topology")
-"""Settings that may be files, relative to the card that names them."""
+_PARTS = ("fabric.", "node.", "storage.", "communication.")
+"""Settings that may be files, and tables whose texts may, relative to the card that names them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,9 +103,11 @@ def load_job(name_or_path: str | Path) -> JobSetup:
     card = read_card("job", name)
     file = str(card.path)
     given = dict(_flat({key: value for key, value in card.data.items() if key not in _ABOUT}))
-    for key in _FILES:
-        value = given.get(key)
-        if isinstance(value, str) and ("/" in value or value.endswith((".toml", ".json"))):
+    for key, value in given.items():
+        if not isinstance(value, str):
+            continue
+        whole = key in _FILES and ("/" in value or value.endswith(".json"))
+        if whole or (key.startswith((*_FILES, *_PARTS)) and is_file(value)):
             given[key] = str(card.path.parent / Path(value).expanduser())
     values, faults = read_values(given, file)
     sources = dict(_flat(card.data.get("sources", {})))

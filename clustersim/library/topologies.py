@@ -11,7 +11,7 @@ from typing import Any
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.library.assembly import COMMUNICATION, assemble
 from clustersim.library.build import build
-from clustersim.library.card import read_card
+from clustersim.library.card import is_file, read_card
 from clustersim.library.section import find_builder, parameters
 from clustersim.topology.card import TopologyCard
 from clustersim.topology.families import FABRICS
@@ -72,6 +72,10 @@ def communication_of(name_or_path: str | Path) -> tuple[str, str]:
     return named["node"], named["network"]
 
 
+def _is_file(value: object) -> bool:
+    return isinstance(value, str) and is_file(value)
+
+
 def _override(card: TopologyCard, overrides: Mapping[str, Any]) -> TopologyCard:
     """The card with other values; parameters that only the card's own fabric knows leave with it."""
     keys = ("node", "host", "fabric", "storage", "communication")
@@ -90,8 +94,8 @@ def _override(card: TopologyCard, overrides: Mapping[str, Any]) -> TopologyCard:
             faults.append(Fault(key=key, value=value, rule=rule, nearest=nearest_name(key, legal)))
         elif table == "fabric" and not card.fabric:
             faults.append(Fault(key=key, value=value, rule=f"has no place: {card.name} has no fabric"))
-        else:
-            tables[table][inner] = value
+        else:  # a file stands where the caller is, not beside the card
+            tables[table][inner] = str(Path(value).expanduser().absolute()) if _is_file(value) else value
     if tables["fabric"].get("build") != card.fabric.get("build") and not faults:
         old = find_builder("fabric.build", card.fabric["build"], FABRICS)
         new = find_builder("fabric", tables["fabric"]["build"], FABRICS)

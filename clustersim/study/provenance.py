@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from clustersim.faults import BadInput
-from clustersim.library.card import KINDS, Card, read_card
+from clustersim.library.card import KINDS, Card, is_file, read_card
 from clustersim.library.job import JobSetup
 from clustersim.library.keys import KEYS
 from clustersim.topology.topology import Topology
@@ -18,6 +18,9 @@ from clustersim.workload.job import Job
 __all__ = ["cards_of", "provenance"]
 
 _PARTS = tuple(kind for kind, folder in KINDS.items() if "/parts/" in folder)
+
+_NAMED = {"node": "communication", "network": "transport"}
+"""Key of a table of communication -> the kind of its card."""
 
 
 def provenance(setup: JobSetup, topology: Topology, job: Job) -> dict[str, Any]:
@@ -44,6 +47,7 @@ def provenance(setup: JobSetup, topology: Topology, job: Job) -> dict[str, Any]:
     # Where a file lies does not change a run, what stands in it does.
     # The first topology is the run's; others are those of a mix.
     settings |= {card.kind: card.name for card in reversed(cards) if card.kind in settings}
+    settings |= {key: Path(text).stem for key, text in settings.items() if isinstance(text, str) and is_file(text)}
     ordered = {key: settings[key] for key in KEYS if key in settings}
     hashes = {f"{card.kind}/{card.name}": card.sha256 for card in cards}
     content = json.dumps([ordered, hashes], sort_keys=True).encode()
@@ -64,20 +68,23 @@ def cards_of(setup: JobSetup) -> list[Card]:
     found["topology", topology.name] = topology
     tables = ("fabric.", "node.", "storage.", "communication.")
     given = {key: value for key, value in setup.values.items() if key.startswith(tables)}
-    for part in (*_parts(topology.data, topology.path), *_parts(given, topology.path)):
+    for part in (*_parts(topology.data, topology.path), *_parts(given, None)):
         found.setdefault((part.kind, part.name), part)
     return list(found.values())
 
 
-def _parts(data: Mapping[str, Any], path: Path) -> Iterator[Card]:
-    """Cards named in tables of the card at ``path``, and those named in them: a text that is the name of a part."""
+def _parts(data: Mapping[str, Any], path: Path | None) -> Iterator[Card]:
+    """Cards named in tables of the card at ``path``, or by the caller, and those named in them.
+
+    A text counts that is the name of a part.
+    """
     for key, text in _texts({name: value for name, value in data.items() if name not in ("sources", "notes")}):
         if key == "topology":
             other = read_card("topology", text, beside=path)
             yield other
             yield from _parts(other.data, other.path)
             continue
-        likely = sorted(_PARTS, key=lambda kind: kind not in key)
+        likely = sorted(_PARTS, key=lambda kind: (kind != _NAMED.get(key), kind not in key))
         for kind in likely:
             try:
                 part = read_card(kind, text, beside=path)

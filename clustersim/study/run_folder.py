@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clustersim.analysis.summary import summary
-from clustersim.library.card import KINDS, Card
+from clustersim.library.card import KINDS, Card, is_file
 from clustersim.library.job import JobSetup, load_job
 from clustersim.library.keys import KEYS
 from clustersim.study.point import run_point
@@ -180,6 +180,11 @@ def _job_card(setup: JobSetup, result: Result) -> str:
     for card in reversed(cards_of(setup)):  # the first topology is the run's; others are those of a mix
         if card.kind in ("model", "topology"):
             values[card.kind] = f"cards/{KINDS[card.kind]}/{card.path.name}"
+    for card in cards_of(setup):  # parts that settings name by their files
+        for key in values.keys() & setup.values.keys():
+            named = str(setup.values[key])
+            if is_file(named) and Path(named).expanduser().absolute() == card.path.absolute():
+                values[key] = f"cards/{KINDS[card.kind]}/{card.path.name}"
     plan = {key.removeprefix("plan."): values.pop(key) for key in list(values) if key.startswith("plan.")}
     given = [*values, *(f"plan.{key}" for key in plan)]
     sources = {

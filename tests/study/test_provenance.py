@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from clustersim.analysis.summary import summary
 from clustersim.library.card import list_cards, read_card
-from clustersim.library.job import JobSetup
+from clustersim.library.job import JobSetup, load_job
 from clustersim.study.point import run_point
 from clustersim.study.provenance import cards_of
+from clustersim.study.run_folder import write_run
 
 
 def parts_in(table: object, parts: dict[str, set[str]]) -> set[tuple[str, str]]:
@@ -64,3 +67,29 @@ def test_what_was_left_open_is_stated_as_resolved(tiny: JobSetup) -> None:
     assert (settings["nodes"], settings["plan.dp"], settings["plan.schedule"]) == (1, 8, "1f1b")
     given = {"nodes": 1, "plan.dp": 8, "plan.schedule": "1f1b", "plan.sequence_parallel": False}
     assert run_point(tiny.with_values(given)).inputs["sha256"] == run_point(tiny).inputs["sha256"]
+
+
+def test_a_part_by_its_file_is_found_from_where_the_caller_is(
+    tiny: JobSetup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not from the folder of the topology's card; and its run is repeated from anywhere."""
+    card = read_card("communication", "nccl-h100").path.read_text()
+    slow = re.sub(r'(?m)^launch_latency = ".*"', 'launch_latency = "90 us"', card)
+    for folder in ("communication", "transport"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "communication/mine.toml").write_text(slow)
+    (tmp_path / "transport/mine.toml").write_bytes(read_card("transport", "rdma").path.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    given = {"plan.tp": 4, "plan.dp": 2, "communication.node": "communication/mine.toml"}
+    given |= {"communication.network": "./transport/mine.toml"}
+    setup = tiny.with_values(given)
+    run = run_point(setup)
+    plain = run_point(tiny.with_values({"plan.tp": 4, "plan.dp": 2}))
+    assert summary(run)["step_time_s"] > summary(plain)["step_time_s"]
+    assert {"communication/mine", "transport/mine"} <= set(run.inputs["cards"])
+    write_run(run, setup, tmp_path / "run")
+    (tmp_path / "communication/mine.toml").unlink()
+    monkeypatch.chdir("/")
+    again = run_point(load_job(tmp_path / "run"))
+    assert summary(again)["step_time_s"] == summary(run)["step_time_s"]
+    assert again.inputs["settings"] == run.inputs["settings"]
