@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from clustersim.cli.output import OK, print_json
 
 if TYPE_CHECKING:
+    from clustersim.faults import Fault
     from clustersim.study.calibrate_files import CalibratedFiles
 
 __all__ = ["calibrate"]
@@ -51,7 +52,7 @@ def calibrate(
     from clustersim.study.cluster import unread
 
     values, faults = read_settings(settings)
-    faults += unread(values)
+    faults += [*unread(values), *(_out_faults(out) if out is not None else ())]
     if faults:
         raise BadInput(faults)
     made = calibrate_files(files, topology=topology, settings=values, name=name)
@@ -61,6 +62,21 @@ def calibrate(
     else:
         print(_page(made, written))
     return OK
+
+
+def _out_faults(out: Path) -> list[Fault]:
+    """What speaks against writing into a folder; looked at before the work."""
+    from tempfile import TemporaryDirectory
+
+    from clustersim.faults import Fault
+
+    there = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    try:
+        with TemporaryDirectory(dir=there):  # rights alone do not tell: a file system may be read-only or full
+            return []
+    except OSError as error:
+        rule = f"must be a folder that can be written: {there}: {error.strerror}"
+        return [Fault(key="--out", value=str(out), rule=rule)]
 
 
 def _write(made: CalibratedFiles, out: Path) -> list[str]:
