@@ -113,6 +113,11 @@ def _ways(topology: Topology, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int6
     return used.sum(axis=1), order[number.ravel()], resources.capacity[rows[used]], resources.latency_ns[rows[used]]
 
 
+def _sums_in_switches(case: _Case) -> str | None:
+    summed = case.result.collectives["algorithm"].isin(("sharp", "collnet_chain"))
+    return None if summed.any() else "no collective was fastest with the sums of the network's switches"
+
+
 def _members(case: _Case) -> str | None:
     return None if any(family.members.shape[1] > 1 for family in case.job.families) else "no group has two members"
 
@@ -186,6 +191,9 @@ _RULES: dict[str, Callable[[_Case], str | None]] = {
     "fabric.oversubscription": _fabric,
     "fabric.levels": _fabric,
     "fabric.radix": _fabric,
+    "fabric.ecmp": _fabric,
+    "fabric.ecmp_seed": _fabric,
+    "fabric.sharp": _sums_in_switches,
     "communication.node": _members,
     "communication.network": _apart,
     "nics_per_node": _fabric,

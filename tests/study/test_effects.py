@@ -27,6 +27,13 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (32, TWO_NODES, False),
         (32, TREE | {"fabric.oversubscription": 3.0}, True),
     ],
+    "fabric.ecmp": [("hashed", ONE_NODE, False), ("hashed", TWO_NODES, False), ("hashed", TREE, True)],
+    "fabric.ecmp_seed": [(7, TREE, False), (7, TREE | {"fabric.ecmp": "hashed"}, True)],
+    "fabric.sharp": [
+        (True, ONE_NODE, False),
+        (True, TWO_NODES | {"plan.zero": 1}, False),
+        (True, TWO_NODES, True),
+    ],
     "nics_per_node": [(4, ONE_NODE, False), (8, TWO_NODES, False), (4, TWO_NODES, True)],
     "communication.node": [
         ("nccl", ONE_NODE | {"plan.dp": 1, "nodes": 1, "plan.tp": 1, "topology": "gh200"}, False),
