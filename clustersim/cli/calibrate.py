@@ -132,5 +132,10 @@ def _page(made: CalibratedFiles, written: list[str]) -> str:
             lines.append(f"  {f'{field} [{unit}]' if unit else field:<38}{before * scale:>14.4g}{after * scale:>14.4g}")
     lines += ["", *(f"note: {note}" for note in made.notes)] if made.notes else []
     lines += ["", *(f"wrote {path}" for path in written)] if written else []
-    lines += [] if written else ["", "nothing was written: --out FOLDER saves the cards"]
+    if written:
+        lines += ["", "to use a card: --set communication.node=FILE, or communication.network=FILE for a transport"]
+    elif made.texts:
+        lines += ["", "nothing was written: --out FOLDER saves the cards"]
+    else:
+        lines += ["", "nothing to write: no number depends on these measurements"]
     return "\n".join(lines)

@@ -16,7 +16,7 @@ __all__ = ["Cut", "Cuts", "LowerBound", "crossing"]
 ALL_PAIRS = 512
 """Members up to which every pair is routed; above that only cuts around some members and nodes are looked at."""
 
-_SOME_MEMBERS, _SOME_NODES = 16, 8
+_SOME_MEMBERS, _SOME_NODES, _MOST_PAIRS = 16, 8, 2**19
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -294,15 +294,17 @@ def _ends(name: str, rows: NDArray[np.int64], here: NDArray[np.bool_]) -> Iterat
 def _some(topology: Topology, devices: NDArray[np.int64], node: NDArray[np.int64]) -> Iterator[Cut]:
     """Cuts around members and nodes spread evenly over a large group."""
     n, num_nodes = len(devices), int(node.max()) + 1
+    members = min(_SOME_MEMBERS, max(1, _MOST_PAIRS // n))  # a cut is one only if all its pairs are looked at
+    nodes = min(_SOME_NODES, max(1, _MOST_PAIRS // n * num_nodes // n))
     sides: list[tuple[str, Sequence[int] | NDArray[np.int64]]] = [
-        (f"rank {i}", [i]) for i in np.unique(np.linspace(0, n - 1, _SOME_MEMBERS).astype(int)).tolist()
+        (f"rank {i}", [i]) for i in np.unique(np.linspace(0, n - 1, members).astype(int)).tolist()
     ]
     if num_nodes > 1:
-        some = np.unique(np.linspace(0, num_nodes - 1, _SOME_NODES).astype(int)).tolist()
+        some = np.unique(np.linspace(0, num_nodes - 1, nodes).astype(int)).tolist()
         sides += [(f"node {k}", np.flatnonzero(node == k)) for k in some]
-    for name, members in sides:
+    for name, side in sides:
         inside = np.zeros(n, dtype=bool)
-        inside[members] = True
+        inside[side] = True
         near, far = np.flatnonzero(inside), np.flatnonzero(~inside)
         source, destination = np.repeat(near, len(far)), np.tile(far, len(near))
         pairs = _Pairs.between(

@@ -29,6 +29,9 @@ _NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
 NODE, NETWORK = "nccl", "nccl-network"
 """Cards of nothing measured, where the numbers of published rows start."""
 
+_POOR = 0.25
+"""Median error from which on the fit itself is doubted."""
+
 _ABOUT = {
     "communication": "What NCCL costs inside the nodes of {}",
     "transport": "What NCCL costs over the network of {}",
@@ -122,9 +125,22 @@ def calibrate_files(
         raise BadInput(faults)
     if read and topology is not None:
         rows += place_logs(read, topology, settings or {})
+        notes += _other_hardware(rows)
     if not rows:
-        raise BadInput([Fault(key="files", value=[path.name for path in paths], rule="hold no row to calibrate from")])
+        rule = "; ".join(["hold no row to calibrate from", *notes])
+        raise BadInput([Fault(key="files", value=[path.name for path in paths], rule=rule)])
     return _calibrated(rows, name or Path(topology or "").name.removesuffix(".toml"), topology is None, notes)
+
+
+def _other_hardware(rows: Sequence[Measured]) -> list[str]:
+    """Logs that name other GPUs than the topology has, by the model's first word: ``h100`` of ``h100-sxm``."""
+    told = {
+        f"{row.row.source} names {row.row.hardware}, {row.card} has {', '.join(gpu.name for gpu in row.topology.gpus)}"
+        for row in rows
+        if row.row.hardware
+        and not any(gpu.name.split("-")[0] in row.row.hardware.lower() for gpu in row.topology.gpus)
+    }
+    return sorted(told)
 
 
 def _call_faults(name: str, settings: Mapping[str, Any]) -> Iterator[Fault]:
@@ -188,6 +204,9 @@ def _calibrated(rows: list[Measured], name: str, published: bool, notes: list[st
                 start=old[of],
             )
             cards[f"{kind}/{title}"], began[f"{kind}/{title}"] = replace(card, name=title), old[of]
+    if (middle := float(np.median(np.abs(after)))) > _POOR:
+        doubt = f"a poor fit: a median error of {middle:.0%} is left; is this the cluster of the measurements?"
+        notes = [*notes, doubt]
     return CalibratedFiles(
         rows=tuple(rows), before=before, after=after, cards=cards, start=began, texts=texts, notes=tuple(notes)
     )

@@ -31,6 +31,9 @@ _NUM_STARTS, _SCATTER = 5, 0.3
 _REACH = 4.0
 """Farthest that a number goes from its start, as a logarithm: a factor of 55."""
 
+_FELT = 1e-4
+"""Least change of a row's time that counts, as a fraction."""
+
 UNKNOWN = ("assumed", "not stated", "not read", "effectively")
 """Words in the description of a network that nobody knows: such rows, and those without a description, are predicted
 and calibrate nothing."""
@@ -145,8 +148,14 @@ def _best(
         for shift in shifts
     ]
     best = min(tries, key=lambda found: found.cost)
-    leans = np.linalg.norm(np.asarray(best.jac)[: len(rows)], axis=0) > _PULL / 10
-    return card(np.where(leans, best.x, origin)), frozenset(np.array(free)[leans].tolist())
+    # a number that no row feels goes back to its start, unless there it would make another protocol the fastest
+    x, times = np.array(best.x), seconds(card(best.x))
+    for k in range(len(free)):
+        back = x.copy()
+        back[k] = origin[k]
+        if np.allclose(seconds(card(back)), times, rtol=_FELT):
+            x = back
+    return card(x), frozenset(name for name, moved in zip(free, (x != origin).tolist(), strict=True) if moved)
 
 
 def _weight(row: Measured) -> float:

@@ -39,7 +39,9 @@ def place_logs(logs: Iterable[tuple[Path, NcclLog]], topology: str, settings: Ma
         with every fault of the topology, and every log whose ranks do not fit its nodes
     """
     size = cluster_of(topology, {**settings, "nodes": 1}).num_devices
-    node, network = communication_of(topology)
+    own_node, own_network = communication_of(topology)
+    node = str(settings.get("communication.node", own_node))
+    network = str(settings.get("communication.network", own_network))
     placed: list[Measured] = []
     faults = []
     for path, log in logs:
