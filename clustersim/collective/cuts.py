@@ -16,7 +16,7 @@ __all__ = ["Cut", "Cuts", "LowerBound", "crossing"]
 ALL_PAIRS = 512
 """Members up to which every pair is routed; above that only cuts around some members and nodes are looked at."""
 
-_SOME_MEMBERS, _SOME_NODES, _MOST_PAIRS = 16, 8, 2**19
+_SOME_MEMBERS, _SOME_NODES, _MOST_PAIRS = 16, 8, 2**18
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -295,7 +295,7 @@ def _some(topology: Topology, devices: NDArray[np.int64], node: NDArray[np.int64
     """Cuts around members and nodes spread evenly over a large group."""
     n, num_nodes = len(devices), int(node.max()) + 1
     members = min(_SOME_MEMBERS, max(1, _MOST_PAIRS // n))  # a cut is one only if all its pairs are looked at
-    nodes = min(_SOME_NODES, max(1, _MOST_PAIRS // n * num_nodes // n))
+    nodes = min(_SOME_NODES, _MOST_PAIRS * num_nodes // n**2)
     sides: list[tuple[str, Sequence[int] | NDArray[np.int64]]] = [
         (f"rank {i}", [i]) for i in np.unique(np.linspace(0, n - 1, members).astype(int)).tolist()
     ]

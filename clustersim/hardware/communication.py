@@ -136,21 +136,20 @@ def protocols(node: Communication, network: Transport) -> dict[str, tuple[Protoc
     Every stepwise algorithm has the same three: NCCL's tuning model tells them apart by the number of their steps,
     which is in their flows here, and by the bandwidth of a tree. NVLS runs with Simple alone.
     """
-    ll = Protocol(
-        name="LL",
-        launch_latency=node.launch_latency,
-        between_latency=network.ll_latency,
-        inside_latency=node.ll_latency,
-        inside_fraction=node.ll128_fraction / 2,
-        between_fraction=network.ll128_fraction / 2,
-    )
     ll128 = Protocol(
         name="LL128",
         launch_latency=node.launch_latency,
-        between_latency=network.ll_latency,
         inside_latency=node.ll128_latency,
+        between_latency=network.ll_latency,
         inside_fraction=node.ll128_fraction,
         between_fraction=network.ll128_fraction,
+    )
+    ll = replace(
+        ll128,
+        name="LL",
+        inside_latency=node.ll_latency,
+        inside_fraction=node.ll128_fraction / 2,
+        between_fraction=network.ll128_fraction / 2,
     )
     simple = Protocol(
         name="Simple",
@@ -162,24 +161,16 @@ def protocols(node: Communication, network: Transport) -> dict[str, tuple[Protoc
         copy_bandwidth=node.copy_bandwidth,
         chunked=True,
     )
-    nvls = Protocol(
-        name="Simple",
-        launch_latency=node.simple_launch_latency,
-        inside_latency=node.message_latency,
-        between_latency=network.simple_latency,
-        inside_fraction=node.nvls_fraction,
-        between_fraction=network.simple_fraction,
-        chunked=True,
-    )
-    messages = Protocol(
-        name="Simple",
+    messages = replace(
+        simple,
         launch_latency=node.message_launch_latency,
         inside_latency=node.message_latency,
         between_latency=network.message_latency,
         inside_fraction=node.message_fraction,
         between_fraction=network.message_fraction,
-        copy_bandwidth=node.copy_bandwidth,
-        chunked=True,
+    )
+    nvls = replace(
+        simple, inside_latency=node.message_latency, inside_fraction=node.nvls_fraction, copy_bandwidth=float("inf")
     )
     tree = tuple(
         replace(

@@ -13,8 +13,8 @@ from clustersim.units import Unit
 __all__ = ["LONGEST_PIPELINE", "TEXTBOOK", "Demand", "Protocol"]
 
 LONGEST_PIPELINE = 20
-"""k: in units of the fill F, the longest time on the links over which chunks still grow. Assumed: of 10, 20, 40 and no
-bound the one under which collectives of all sizes came out best, on all GPUs."""
+"""k: in units of the fill F, the longest time on the links over which chunks still grow. Assumed: of 20, 50 and
+no bound the one under which 266 collectives on one node of A100, H100 and B200 came out best, by 2 % at most."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

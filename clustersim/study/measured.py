@@ -75,8 +75,9 @@ CLOCKS: tuple[tuple[str, Clock], ...] = (
 
 Programs that call through PyTorch see its dispatch. ``all_reduce_bench.py`` (ml-engineering) waits for all ranks before
 each call, so that nothing hides it; where calls follow one another (Vidur's profiler, Estimate-Train-Time) it hides
-behind a longer collective. The two numbers are measured: the medians by which the calls of these programs below 1 MiB
-exceed those of nccl-tests on the same GPUs."""
+behind a longer collective. Both are measured, and rounded: below 1 MiB all_reduce_bench takes 19.8 us longer than
+nccl-tests (median of 6 sizes on H200 and B200), and a call in Vidur's profiles of one node 36.5 us (median of 56
+calls on four machines). The first program stands behind one source here."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
