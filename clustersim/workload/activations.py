@@ -17,11 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
 
-__all__ = ["Kept", "Recompute", "kept_by_block", "kept_by_layer", "kept_tensors"]
-
-Recompute = Literal["none", "selective", "full"]
+__all__ = ["Kept", "kept_by_block", "kept_by_layer", "kept_tensors"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +34,14 @@ class Kept:
         whose backward pass is the last to read it; ``input`` is the layer's own input
     nbytes : int
         [B]
-    core : bool
-        written between the queries, keys and values and the attention output: selective recomputation drops it
+    part : str
+        what computes it again by itself, of :data:`clustersim.workload.recompute.MODULES`; empty: only the whole layer
     """
 
     name: str
     block: Literal["input", "norm", "attention", "mlp"]
     nbytes: int
-    core: bool = False
+    part: str = ""
 
 
 def kept_tensors(shard: Shard) -> tuple[Kept, ...]:
@@ -64,39 +63,40 @@ def kept_tensors(shard: Shard) -> tuple[Kept, ...]:
 
     tensors = [
         Kept("layer input", "input", outside),
-        Kept("attention input", "attention", outside),
+        Kept("attention input", "attention", outside, part="norm"),
         Kept("queries, keys, values", "attention", w * tokens * shard.qkv_features),
     ]
     if shard.model.qk_norm:
         features = shard.query_features + shard.key_features
         tensors.append(Kept("queries, keys before their norm", "attention", w * tokens * features))
     if shard.attention == "flash":
-        tensors.append(Kept("log-sum-exp", "attention", 4 * tokens * shard.heads, core=True))
+        tensors.append(Kept("log-sum-exp", "attention", 4 * tokens * shard.heads, part="core"))
     else:
-        tensors.append(Kept("probabilities", "attention", w * scores, core=True))
-        tensors.append(Kept("probabilities after dropout", "attention", w * scores * shard.dropout, core=True))
-        tensors.append(Kept("probability mask", "attention", scores * shard.dropout, core=True))
+        tensors.append(Kept("probabilities", "attention", w * scores, part="core"))
+        tensors.append(Kept("probabilities after dropout", "attention", w * scores * shard.dropout, part="core"))
+        tensors.append(Kept("probability mask", "attention", scores * shard.dropout, part="core"))
     tensors += [
         Kept("attention output", "attention", w * tokens * shard.query_features),
         Kept("attention mask of dropout", "attention", mask),
         Kept("residual between the blocks", "norm", outside),
-        Kept("mlp input", "mlp", outside),
+        Kept("mlp input", "mlp", outside, part="norm"),
         Kept("mlp before its activation", "mlp", w * tokens * shard.mlp_in_features),
-        Kept("mlp after its activation", "mlp", w * tokens * shard.ffn),
+        Kept("mlp after its activation", "mlp", w * tokens * shard.ffn, part="activation"),
         Kept("mlp mask of dropout", "mlp", mask),
     ]
     return tuple(t for t in tensors if t.nbytes)
 
 
-def kept_by_block(shard: Shard, block: str, recompute: Recompute = "none") -> int:
-    """Bytes that one block of a layer keeps; under ``full`` what it keeps once it has been computed again."""
-    return sum(t.nbytes for t in kept_tensors(shard) if t.block == block and not (t.core and recompute == "selective"))
+def kept_by_block(shard: Shard, block: str, *, part: str | None = None) -> int:
+    """Bytes that one block of a layer keeps when nothing is computed again, or those of one part of it."""
+    return sum(t.nbytes for t in kept_tensors(shard) if t.block == block and part in (None, t.part))
 
 
-def kept_by_layer(shard: Shard, recompute: Recompute) -> int:
-    """Bytes that a layer keeps of one micro-batch until its backward pass begins, on one rank."""
-    return sum(
-        t.nbytes
-        for t in kept_tensors(shard)
-        if t.block == "input" or not (recompute == "full" or (t.core and recompute == "selective"))
-    )
+def kept_by_layer(shard: Shard, recompute: Recomputation) -> int:
+    """Bytes that a layer keeps of one micro-batch until its backward pass begins, on one rank.
+
+    Of layers that are computed again in groups, those of the first of a group.
+    """
+    whole = recompute.group(0, first_layer=0) >= 0
+    tensors = kept_tensors(shard)
+    return sum(t.nbytes for t in tensors if t.block == "input" or not (whole or t.part in recompute.modules))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.activations import kept_by_block
-from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.block import Block, Part
 from clustersim.workload.layers.kernels import (
     gemm,
     linear,
     linear_input_gradient,
     linear_weight_gradient,
     memory_pass,
+    weight_gradient_nbytes,
 )
+from clustersim.workload.layers.norm import norm_part
+from clustersim.workload.layers.piece import Piece
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
@@ -28,35 +31,40 @@ def attention(shard: Shard) -> Block:
     model, rows, w = shard.model, shard.tokens, shard.width
     qkv = (model.hidden, shard.qkv_features)
     out = (shard.query_features, model.hidden)
-    kept = kept_by_block(shard, "attention")
-    core_kept = kept - kept_by_block(shard, "attention", "selective")
+    core_kept = kept_by_block(shard, "attention", part="core")
     scores = w * _scores(shard) if shard.attention == "unfused" else 0
     return Block(
         kind="attention",
-        forward=_compute(
-            "attention forward",
-            linear(shard, *qkv),
-            *_between(shard, passes=2),
-            *_core_forward(shard),
-            linear(shard, *out),
+        forward=(
+            _piece(
+                "attention forward",
+                *linear(shard, *qkv),
+                *_between(shard, passes=2),
+                *_core_forward(shard),
+                *linear(shard, *out),
+            ),
         ),
-        backward=_compute(
-            "attention backward",
-            *_mask_backward(shard),
-            linear_input_gradient(shard, *out),
-            linear_weight_gradient(shard, *out),
-            *_core_backward(shard),
-            *_between(shard, passes=3),
-            linear_input_gradient(shard, *qkv),
+        backward=(
+            _piece("attention backward", *_mask_backward(shard), *linear_input_gradient(shard, *out)),
+            _weights(*linear_weight_gradient(shard, *out)),
+            _piece(
+                "attention backward",
+                *_core_backward(shard),
+                *_between(shard, passes=3),
+                *linear_input_gradient(shard, *qkv),
+            ),
+            _weights(*linear_weight_gradient(shard, *qkv)),
         ),
-        weight_gradient=_compute("attention weight gradient", linear_weight_gradient(shard, *qkv)),
-        core=_compute("attention core forward", *_core_forward(shard)),
+        parts=(
+            Part(name="core", op=_compute("attention core forward", *_core_forward(shard)), kept=core_kept),
+            norm_part(shard),
+        ),
         parameters=_parameters(shard),
         replicated_parameters=model.attention_output_bias * model.hidden + _qk_norm_parameters(shard),
         gathers=True,
         reduces=True,
-        kept=kept,
-        core_kept=core_kept,
+        kept=kept_by_block(shard, "attention"),
+        weight_kept=weight_gradient_nbytes(shard, qkv, out),
         forward_workspace=shard.full_nbytes + scores,
         backward_workspace=shard.full_nbytes + w * rows * (shard.query_features + shard.qkv_features) + 2 * scores,
     )
@@ -64,6 +72,14 @@ def attention(shard: Shard) -> Block:
 
 def _compute(name: str, *kernels: Kernel) -> Compute:
     return Compute(name=name, kind="attention", kernels=kernels)
+
+
+def _piece(name: str, *kernels: Kernel) -> Piece:
+    return Piece(op=_compute(name, *kernels))
+
+
+def _weights(*kernels: Kernel) -> Piece:
+    return Piece(op=_compute("attention weight gradient", *kernels), weight=True)
 
 
 def _parameters(shard: Shard) -> int:

@@ -4,10 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from clustersim.workload.activations import Recompute
-from clustersim.workload.op import Compute
+from clustersim.workload.layers.piece import Piece, fused
+from clustersim.workload.op import Collective, Compute
+from clustersim.workload.recompute import Recomputation
 
-__all__ = ["Block", "again"]
+__all__ = ["Block", "Part", "again"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """What a block can compute again by itself, just before its backward pass.
+
+    Parameters
+    ----------
+    name : str
+        of :data:`clustersim.workload.recompute.MODULES`
+    op : Compute
+        its forward pass
+    kept : int
+        bytes that need not be kept then [B]
+    """
+
+    name: str
+    op: Compute
+    kept: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,18 +38,18 @@ class Block:
     ----------
     kind : str
         ``norm``, ``attention``, ``mlp`` …
-    forward : Compute
-    backward : Compute, optional
-        ends with the gradient of the block's input; None where the gradient just passes through
-    weight_gradient : Compute, optional
-        the rest of the backward pass, which needs the block's input but nothing later needs: it runs beside the
-        reduction of the input's gradient
-    core : Compute, optional
-        what selective recomputation runs again before ``backward``
+    forward : tuple[Piece, ...]
+    backward : tuple[Piece, ...]
+        with the gradients of the weights where they stand when nothing is put off; empty where the gradient just
+        passes through. A gradient of weights that stands last runs beside the reduction of the input's gradient
+    parts : tuple[Part, ...]
+        what can be computed again by itself
     parameters : int
-        weights on this rank
+        weights on this rank that every data-parallel rank holds
     replicated_parameters : int
         of these, weights that every tensor-parallel rank holds
+    expert_parameters : int
+        weights of experts on this rank, which only ranks with the same experts hold; not in ``parameters``
     gathers : bool
         reads the whole sequence, column-parallel: gathered before under sequence parallelism; its input's
         gradient is a partial sum
@@ -39,32 +59,66 @@ class Block:
         its output is the residual stream, which the next block keeps
     kept : int
         from forward to backward [B]
-    core_kept : int
-        of these, what selective recomputation drops [B]
+    weight_kept : int
+        what the gradients of weights read when they are put off: the inputs of the block's matrices and the gradients
+        of their outputs [B]
     forward_workspace, backward_workspace : int
         held only while it runs [B]
     """
 
     kind: str
-    forward: Compute
-    backward: Compute | None = None
-    weight_gradient: Compute | None = None
-    core: Compute | None = None
+    forward: tuple[Piece, ...]
+    backward: tuple[Piece, ...] = ()
+    parts: tuple[Part, ...] = ()
     parameters: int = 0
     replicated_parameters: int = 0
+    expert_parameters: int = 0
     gathers: bool = False
     reduces: bool = False
     produces: bool = False
     kept: int = 0
-    core_kept: int = 0
+    weight_kept: int = 0
     forward_workspace: int = 0
     backward_workspace: int = 0
 
-    def held(self, recompute: Recompute) -> int:
+    def again(self, recompute: Recomputation) -> tuple[Part, ...]:
+        """The parts that are computed again under a setting."""
+        return tuple(part for part in self.parts if part.name in recompute.modules)
+
+    def held(self, recompute: Recomputation) -> int:
         """Bytes that its backward pass starts from, on top of the chunk's residual stream."""
-        return self.kept - (self.core_kept if recompute == "selective" else 0)
+        return self.kept - sum(part.kept for part in self.again(recompute))
+
+    def whole_backward(self, *, apart: bool) -> tuple[tuple[Piece, ...], Compute | None]:
+        """The backward pass when nothing is put off, and the gradient of weights that may run beside what follows.
+
+        Parameters
+        ----------
+        apart : bool
+            something follows that the last gradient of weights need not wait for
+        """
+        last = self.backward[-1] if self.backward else None
+        if apart and last is not None and last.weight and last.after is None and isinstance(last.op, Compute):
+            return fused(self.backward[:-1]), last.op
+        return fused(self.backward), None
+
+    def input_backward(self) -> tuple[Piece, ...]:
+        """The backward pass without gradients of weights; what waits for one waits for the piece before it."""
+        place: dict[int, int] = {}
+        found: list[Piece] = []
+        for n, piece in enumerate(self.backward):
+            if not piece.weight:
+                after = None if piece.after is None else tuple(place[k] for k in piece.after if k in place)
+                found.append(replace(piece, after=after))
+            place[n] = max(0, len(found) - 1)
+        return fused(found)
+
+    def weight_backward(self) -> tuple[Piece, ...]:
+        """The gradients of weights by themselves."""
+        return fused([replace(piece, after=None) for piece in self.backward if piece.weight])
 
 
-def again(op: Compute) -> Compute:
+def again(op: Compute | Collective) -> Compute | Collective:
     """``op`` as work done a second time to save memory."""
-    return replace(op, name=op.name.replace("forward", "recompute"), recomputed=True)
+    name = op.name.replace("forward", "recompute")
+    return replace(op, name=name, recomputed=True) if isinstance(op, Compute) else replace(op, name=name)

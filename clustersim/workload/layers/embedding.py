@@ -9,6 +9,7 @@ from clustersim.workload.layers.kernels import (
     linear_weight_gradient,
     memory_pass,
 )
+from clustersim.workload.layers.piece import serial
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import WIDTH, Shard
 
@@ -34,17 +35,16 @@ def embedding(shard: Shard) -> Block:
     backward = [memory_pass(narrow + 2 * touched, dtype=shard.dtype)]
     if model.embedding_dim is not None:
         shape = (model.embedding_dim, model.hidden)
-        forward.append(linear(shard, *shape))
-        backward.insert(0, linear_input_gradient(shard, *shape))
-        backward.insert(1, linear_weight_gradient(shard, *shape))
+        forward += linear(shard, *shape)
+        backward = [*linear_input_gradient(shard, *shape), *linear_weight_gradient(shard, *shape), *backward]
     if model.positions == "learned" or shard.dropout:
         forward.append(memory_pass(2 * shard.residual_nbytes + mask, dtype=shard.dtype))
     positions = model.parameters_by_part["positions"]
     projection = 0 if model.embedding_dim is None else model.embedding_dim * model.hidden
     return Block(
         kind="embedding",
-        forward=Compute(name="embedding forward", kind="embedding", kernels=tuple(forward)),
-        backward=Compute(name="embedding backward", kind="embedding", kernels=tuple(backward)),
+        forward=serial(Compute(name="embedding forward", kind="embedding", kernels=tuple(forward))),
+        backward=serial(Compute(name="embedding backward", kind="embedding", kernels=tuple(backward))),
         parameters=embedding_parameters(shard) + positions + projection,
         replicated_parameters=positions + projection,
         reduces=True,

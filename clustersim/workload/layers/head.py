@@ -9,7 +9,9 @@ from clustersim.workload.layers.kernels import (
     linear_input_gradient,
     linear_weight_gradient,
     memory_pass,
+    weight_gradient_nbytes,
 )
+from clustersim.workload.layers.piece import Piece, serial
 from clustersim.workload.op import Collective, Compute
 from clustersim.workload.shard import Shard
 
@@ -34,7 +36,7 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
     logits = rows * shard.vocab
     shape = (shard.embedding_dim, shard.vocab)
     forward = [
-        linear(shard, *shape),
+        *linear(shard, *shape),
         memory_pass((w + 4) * logits, dtype="fp32"),
         memory_pass(4 * logits, dtype="fp32"),
         memory_pass(8 * logits, dtype="fp32"),
@@ -43,25 +45,30 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
     backward = [
         memory_pass(8 * logits, dtype="fp32"),
         memory_pass((4 + w) * logits, dtype="fp32"),
-        linear_input_gradient(shard, *shape),
+        *linear_input_gradient(shard, *shape),
     ]
-    weight_gradient = [linear_weight_gradient(shard, *shape)]
+    weight_gradient = [*linear_weight_gradient(shard, *shape)]
+    matrices = [shape]
     projection, projected = 0, 0
     if model.embedding_dim is not None:
         narrow = (model.hidden, model.embedding_dim)
-        forward.insert(0, linear(shard, *narrow))
-        backward.append(linear_input_gradient(shard, *narrow))
-        weight_gradient.append(linear_weight_gradient(shard, *narrow))
+        forward = [*linear(shard, *narrow), *forward]
+        backward += linear_input_gradient(shard, *narrow)
+        weight_gradient += linear_weight_gradient(shard, *narrow)
+        matrices.append(narrow)
         projection, projected = model.hidden * model.embedding_dim, w * rows * model.embedding_dim
     return Block(
         kind="head",
-        forward=Compute(name="head and loss forward", kind="head", kernels=tuple(forward)),
-        backward=Compute(name="head and loss backward", kind="head", kernels=tuple(backward)),
-        weight_gradient=Compute(name="head weight gradient", kind="head", kernels=tuple(weight_gradient)),
+        forward=serial(Compute(name="head and loss forward", kind="head", kernels=tuple(forward))),
+        backward=(
+            Piece(op=Compute(name="head and loss backward", kind="head", kernels=tuple(backward))),
+            Piece(op=Compute(name="head weight gradient", kind="head", kernels=tuple(weight_gradient)), weight=True),
+        ),
         parameters=(0 if tied_here else embedding_parameters(shard)) + projection,
         replicated_parameters=projection,
         gathers=True,
         kept=shard.residual_nbytes + projected + 4 * logits,
+        weight_kept=weight_gradient_nbytes(shard, *matrices),
         forward_workspace=w * logits,
         backward_workspace=w * logits + shard.full_nbytes,
     )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.activations import kept_by_block
-from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.block import Block, Part
 from clustersim.workload.layers.kernels import (
     linear,
     linear_input_gradient,
     linear_weight_gradient,
     memory_pass,
+    weight_gradient_nbytes,
 )
+from clustersim.workload.layers.norm import norm_part
+from clustersim.workload.layers.piece import Piece
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
@@ -27,30 +30,54 @@ def mlp(shard: Shard) -> Block:
     mask = (2 * w + 1) * shard.rows * model.hidden
     return Block(
         kind="mlp",
-        forward=_compute(
-            "mlp forward",
-            linear(shard, *first),
-            memory_pass(activation, dtype=shard.dtype),
-            linear(shard, *second),
+        forward=(
+            _piece(
+                "mlp forward",
+                *linear(shard, *first),
+                memory_pass(activation, dtype=shard.dtype),
+                *linear(shard, *second),
+            ),
         ),
-        backward=_compute(
-            "mlp backward",
-            *([memory_pass(mask, dtype=shard.dtype)] if shard.dropout else []),
-            linear_input_gradient(shard, *second),
-            linear_weight_gradient(shard, *second),
-            memory_pass(activation_backward, dtype=shard.dtype),
-            linear_input_gradient(shard, *first),
+        backward=(
+            _piece(
+                "mlp backward",
+                *([memory_pass(mask, dtype=shard.dtype)] if shard.dropout else []),
+                *linear_input_gradient(shard, *second),
+            ),
+            _weights(*linear_weight_gradient(shard, *second)),
+            _piece(
+                "mlp backward",
+                memory_pass(activation_backward, dtype=shard.dtype),
+                *linear_input_gradient(shard, *first),
+            ),
+            _weights(*linear_weight_gradient(shard, *first)),
         ),
-        weight_gradient=_compute("mlp weight gradient", linear_weight_gradient(shard, *first)),
+        parts=(
+            Part(
+                name="activation",
+                op=_compute("mlp activation forward", memory_pass(activation, dtype=shard.dtype)),
+                kept=w * rows * shard.ffn,
+            ),
+            norm_part(shard),
+        ),
         parameters=(model.hidden + model.mlp_bias) * shard.mlp_in_features
         + (shard.ffn + model.mlp_bias) * model.hidden,
         replicated_parameters=model.mlp_bias * model.hidden,
         gathers=True,
         reduces=True,
         kept=kept_by_block(shard, "mlp"),
+        weight_kept=weight_gradient_nbytes(shard, first, second),
         forward_workspace=shard.full_nbytes,
         backward_workspace=shard.full_nbytes + w * rows * (shard.mlp_in_features + shard.ffn),
     )
+
+
+def _piece(name: str, *kernels: Kernel) -> Piece:
+    return Piece(op=_compute(name, *kernels))
+
+
+def _weights(*kernels: Kernel) -> Piece:
+    return Piece(op=_compute("mlp weight gradient", *kernels), weight=True)
 
 
 def _compute(name: str, *kernels: Kernel) -> Compute:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.activations import kept_by_block
-from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.block import Block, Part
 from clustersim.workload.layers.kernels import memory_pass
+from clustersim.workload.layers.piece import serial
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
-__all__ = ["middle_norm", "norm", "residual"]
+__all__ = ["middle_norm", "norm", "norm_part", "residual"]
 
 
 def norm(shard: Shard, *, kind: str = "norm", produces: bool = False) -> Block:
@@ -23,8 +24,8 @@ def norm(shard: Shard, *, kind: str = "norm", produces: bool = False) -> Block:
     parameters = shard.model.hidden * (2 if shard.model.norm_bias else 1)
     return Block(
         kind=kind,
-        forward=Compute(name=f"{kind} forward", kind="norm", kernels=(_forward(shard),)),
-        backward=Compute(name=f"{kind} backward", kind="norm", kernels=_backward(shard, around=kind == "norm")),
+        forward=serial(Compute(name=f"{kind} forward", kind="norm", kernels=(_forward(shard),))),
+        backward=serial(Compute(name=f"{kind} backward", kind="norm", kernels=_backward(shard, around=kind == "norm"))),
         parameters=parameters,
         replicated_parameters=parameters,
         produces=produces,
@@ -36,7 +37,7 @@ def middle_norm(shard: Shard) -> Block:
     plain = norm(shard)
     return Block(
         kind="norm",
-        forward=Compute(name="residual and norm forward", kind="norm", kernels=(_add(shard), _forward(shard))),
+        forward=serial(Compute(name="residual and norm forward", kind="norm", kernels=(_add(shard), _forward(shard)))),
         backward=plain.backward,
         parameters=plain.parameters,
         replicated_parameters=plain.replicated_parameters,
@@ -48,9 +49,15 @@ def residual(shard: Shard) -> Block:
     """The residual addition after the MLP; backward the gradient passes through."""
     return Block(
         kind="residual",
-        forward=Compute(name="residual forward", kind="residual", kernels=(_add(shard),)),
+        forward=serial(Compute(name="residual forward", kind="residual", kernels=(_add(shard),))),
         produces=True,
     )
+
+
+def norm_part(shard: Shard) -> Part:
+    """The norm before a block, as what that block computes again instead of keeping its input."""
+    op = Compute(name="norm forward", kind="norm", kernels=(_forward(shard),))
+    return Part(name="norm", op=op, kept=shard.residual_nbytes)
 
 
 def _forward(shard: Shard) -> Kernel:

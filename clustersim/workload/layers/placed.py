@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from clustersim.workload.layers.attention import attention
 from clustersim.workload.layers.block import Block
@@ -46,12 +46,5 @@ def blocks(shard: Shard, chunk: Chunk, *, tied_here: bool) -> tuple[Placed, ...]
         if shard.model.final_norm:
             placed.append(Placed(norm(shard, kind="final norm"), -1))
         placed.append(Placed(head(shard, tied_here=tied_here), -1))
-    return tuple(placed if shard.tp > 1 else [Placed(_whole(p.block), p.layer) for p in placed])
+    return tuple(placed)
 
-
-def _whole(block: Block) -> Block:
-    """Without tensor parallelism nothing is reduced between the two parts of a backward pass: one op."""
-    if block.backward is None or block.weight_gradient is None:
-        return block
-    kernels = block.backward.kernels + block.weight_gradient.kernels
-    return replace(block, backward=replace(block.backward, kernels=kernels), weight_gradient=None)

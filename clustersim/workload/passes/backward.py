@@ -1,21 +1,22 @@
-"""The backward pass of a chunk, with what has to be computed again for it."""
+"""The backward pass of a chunk, whole or in two parts, with what has to be computed again for it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
-from clustersim.workload.activations import Recompute
 from clustersim.workload.layers.block import again
 from clustersim.workload.layers.placed import Placed
-from clustersim.workload.op import Compute
 from clustersim.workload.passes.forward import forward_block
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Chain, Fragment
+from clustersim.workload.passes.parameter_group import ParameterGroup, Traffic
 from clustersim.workload.passes.tensor_parallel import gather, reduction
+from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
 
-__all__ = ["backward"]
+__all__ = ["backward", "weight_backward"]
 
 
 def backward(
@@ -23,10 +24,13 @@ def backward(
     shard: Shard,
     *,
     stage: int,
-    recompute: Recompute,
+    recompute: Recomputation,
     overlap: bool,
     receives: bool,
     sends: bool,
+    groups: Sequence[ParameterGroup] = (),
+    prefetch: int = 1,
+    weights: bool = True,
 ) -> Fragment:
     """Backward pass of a chunk for one micro-batch.
 
@@ -40,54 +44,106 @@ def backward(
     shard : Shard
     stage : int
         virtual stage, for the trace
-    recompute : {"none", "selective", "full"}
+    recompute : Recomputation
     overlap : bool
         weight gradients run beside tensor-parallel reductions
     receives, sends : bool
         the gradient of the output comes from another stage, that of the input goes to one
+    groups : Sequence[ParameterGroup]
+        weights that are not here
+    prefetch : int
+        groups gathered ahead
+    weights : bool
+        with the gradients of the weights; otherwise what they read is kept for :func:`weight_backward`
     """
-    chain = Chain(stage=stage, phase="backward")
+    chain = Chain(stage=stage, phase="backward" if weights else "backward input")
     gradient = {COMMUNICATION if receives or sends else WORKSPACE: shard.residual_nbytes}
+    first_layer = min((p.layer for p in placed if p.layer >= 0), default=0)
     ready = [-1] * len(placed)
-    steps = [(i, p.block.backward) for i, p in reversed([*enumerate(placed)]) if p.block.backward is not None]
-    for layer, group in groupby(steps, key=lambda step: placed[step[0]].layer):
-        if layer >= 0 and recompute == "full":
-            _compute_again(chain, [p for p in placed if p.layer == layer], shard)
-        for i, op in group:
+    order = [i for i in reversed(range(len(placed))) if placed[i].block.backward]
+    here = groups if weights else [replace(group, reduce=()) for group in groups]
+    traffic = Traffic(chain, here, order, prefetch=prefetch, backward=True)
+
+    def together(i: int) -> tuple[bool, int]:
+        """Blocks of one layer, or of one group of layers that are computed again together."""
+        group = recompute.group(placed[i].layer, first_layer=first_layer)
+        return group >= 0, group if group >= 0 else placed[i].layer
+
+    for (repeated, group), members in groupby(order, key=together):
+        steps = list(members)
+        opened = {i: traffic.open(i) for i in steps} if repeated else {}
+        if repeated:
+            _compute_again(chain, [p for i, p in enumerate(placed) if together(i) == (True, group)], shard)
+        for i in steps:
             p = placed[i]
             from_before = placed[i - 1].block.produces if i else p.block.kind != "embedding"
-            end = Counter({ACTIVATIONS: -p.block.held(recompute) - from_before * shard.residual_nbytes})
-            if i == steps[-1][0] and not sends:
+            start, end = Counter(opened[i] if repeated else traffic.open(i)), Counter(traffic.freed(i))
+            end[ACTIVATIONS] -= p.block.kept if repeated else p.block.held(recompute)
+            end[ACTIVATIONS] -= from_before * shard.residual_nbytes
+            if i == order[-1] and not sends:
                 end.subtract(gradient)
-            start = gradient if i == steps[0][0] and not receives else {}
+            if i == order[0] and not receives:
+                start.update(gradient)
+            if not weights:
+                end[ACTIVATIONS] += p.block.weight_kept
             ready[i] = _backward_block(
-                chain, p, op, shard, recompute=recompute, overlap=overlap, start=start, end=end
+                chain, p, shard, recompute=recompute, overlap=overlap, start=start, end=end, weights=weights
             )
+            traffic.close(i, ready)
     return chain.fragment(ready)
 
 
-def _compute_again(chain: Chain, layer: Sequence[Placed], shard: Shard) -> None:
-    """A layer's forward pass from its input, keeping everything this time; as in Megatron-LM, its collectives too."""
-    for p in layer:
-        start = {ACTIVATIONS: p.block.kept}
+def weight_backward(
+    placed: Sequence[Placed],
+    shard: Shard,
+    *,
+    stage: int,
+    groups: Sequence[ParameterGroup] = (),
+) -> Fragment:
+    """The gradients of a chunk's weights for one micro-batch, put off until nothing else can be done.
+
+    References
+    ----------
+    Qi et al., Zero Bubble Pipeline Parallelism, 2023, section 2.
+    """
+    chain = Chain(stage=stage, phase="backward weight")
+    order = [i for i in reversed(range(len(placed))) if placed[i].block.weight_backward()]
+    here = [replace(group, gather_again=(), gathered_nbytes=0) for group in groups]
+    traffic = Traffic(chain, here, order, prefetch=0, backward=True)
+    ready = [-1] * len(placed)
+    for i in order:
+        start = traffic.open(i)
+        pieces = placed[i].block.weight_backward()
+        end = {ACTIVATIONS: -placed[i].block.weight_kept}
+        ready[i] = chain.write(pieces, layer=placed[i].layer, start=start, end=end)[-1]
+        chain.last = [ready[i]]
+        traffic.close(i, ready)
+    return chain.fragment(ready)
+
+
+def _compute_again(chain: Chain, layers: Sequence[Placed], shard: Shard) -> None:
+    """The forward pass of layers from their input, keeping everything now; as in Megatron-LM, their collectives too."""
+    for n, p in enumerate(layers):
+        produced = p.block.produces and n < len(layers) - 1
+        start = {ACTIVATIONS: p.block.kept + produced * shard.residual_nbytes}
         forward_block(chain, p, shard, start=start, transient=p.block.forward_workspace, repeated=True)
 
 
 def _backward_block(
     chain: Chain,
     placed: Placed,
-    op: Compute,
     shard: Shard,
     *,
-    recompute: Recompute,
+    recompute: Recomputation,
     overlap: bool,
     start: Mapping[str, int],
     end: Mapping[str, int],
+    weights: bool,
 ) -> int:
     """A block's backward pass with its collectives; the number of the op that completes its weights' gradient.
 
     Under sequence parallelism the output's gradient is gathered first, and the input once more for the weight
-    gradient; the reduction of the input's gradient follows ``op`` and the weight gradient runs beside it. What is
+    gradient; the reduction of the input's gradient follows and the last weight gradient runs beside it. What is
     gathered or computed again is counted from the start of the op that reads it.
     """
     block, layer = placed.block, placed.layer
@@ -96,23 +152,25 @@ def _backward_block(
     if block.reduces and full:
         chain.add(gather(shard, f"{block.kind} output gradient"), layer=layer)
         held += full
-    if block.core is not None and recompute == "selective":
-        chain.add(again(block.core), layer=layer)
-        held += block.core_kept
+    for part in block.again(recompute):
+        chain.add(again(part.op), layer=layer)
+        held += part.kept
+    reduces = block.gathers and shard.tp > 1
+    pieces, beside = block.whole_backward(apart=reduces) if weights else (block.input_backward(), None)
     begin, done = Counter(start), Counter({WORKSPACE: -held})
     begin[WORKSPACE] += held
-
-    if block.weight_gradient is None:
+    if beside is None:
         done.update(end)
-        return chain.add(op, layer=layer, start=begin, end=done)
+        number = chain.write(pieces, layer=layer, start=begin, end=done)[-1]
+        if reduces:
+            chain.add(reduction(shard, f"{block.kind} input gradient"), layer=layer)
+        return number
     inputs = []
     if full:
         inputs.append(chain.beside(gather(shard, f"{block.kind} input again"), after=chain.last, layer=layer))
         begin[WORKSPACE] += full
-    inputs.append(chain.add(op, layer=layer, start=begin, end=done))
+    inputs.append(chain.write(pieces, layer=layer, start=begin, end=done)[-1])
     summed = chain.add(reduction(shard, f"{block.kind} input gradient"), layer=layer)
     freed = Counter(end)
     freed[WORKSPACE] -= full
-    return chain.beside(
-        block.weight_gradient, after=inputs if overlap else [*inputs, summed], layer=layer, end=freed
-    )
+    return chain.beside(beside, after=inputs if overlap else [*inputs, summed], layer=layer, end=freed)

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from clustersim.workload.activations import Recompute
 from clustersim.workload.layers.block import again
 from clustersim.workload.layers.head import loss_reductions
 from clustersim.workload.layers.placed import Placed
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Chain, Fragment
+from clustersim.workload.passes.parameter_group import ParameterGroup, Traffic
 from clustersim.workload.passes.tensor_parallel import gather, reduction
+from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
 
 __all__ = ["forward", "forward_block"]
 
 
-def forward(placed: Sequence[Placed], shard: Shard, *, stage: int, recompute: Recompute, sends: bool) -> Fragment:
+def forward(
+    placed: Sequence[Placed],
+    shard: Shard,
+    *,
+    stage: int,
+    recompute: Recomputation,
+    sends: bool,
+    groups: Sequence[ParameterGroup] = (),
+    prefetch: int = 1,
+) -> Fragment:
     """Forward pass of a chunk for one micro-batch.
 
     Parameters
@@ -25,20 +37,33 @@ def forward(placed: Sequence[Placed], shard: Shard, *, stage: int, recompute: Re
     shard : Shard
     stage : int
         virtual stage, for the trace
-    recompute : {"none", "selective", "full"}
+    recompute : Recomputation
         what is not kept for the backward pass is held only while its block runs
     sends : bool
         the output goes to another stage
+    groups : Sequence[ParameterGroup]
+        weights that are not here
+    prefetch : int
+        groups gathered ahead
     """
     chain = Chain(stage=stage, phase="forward")
+    traffic = Traffic(chain, groups, range(len(placed)), prefetch=prefetch, backward=False)
+    first_layer = min((p.layer for p in placed if p.layer >= 0), default=0)
     first = []
     for index, p in enumerate(placed):
         leaves = sends and index == len(placed) - 1
+        group = recompute.group(p.layer, first_layer=first_layer)
+        kept = 0 if group >= 0 else p.block.held(recompute)
         produced = shard.residual_nbytes if p.block.produces else 0
-        kept = 0 if recompute == "full" and p.layer >= 0 else p.block.held(recompute)
-        start = {COMMUNICATION: produced, ACTIVATIONS: kept} if leaves else {ACTIVATIONS: kept + produced}
-        transient = p.block.forward_workspace + p.block.kept - kept
-        first.append(forward_block(chain, p, shard, start=start, transient=transient))
+        follows = placed[index + 1].layer if index + 1 < len(placed) else -1
+        inside = group >= 0 and recompute.group(follows, first_layer=first_layer) == group
+        start = Counter({ACTIVATIONS: kept})
+        if not inside:
+            start[COMMUNICATION if leaves else ACTIVATIONS] += produced
+        transient = p.block.forward_workspace + p.block.kept - kept + inside * produced
+        start.update(traffic.open(index))
+        first.append(forward_block(chain, p, shard, start=start, end=traffic.freed(index), transient=transient))
+        traffic.close(index, first)
     return chain.fragment(first)
 
 
@@ -49,6 +74,7 @@ def forward_block(
     *,
     start: Mapping[str, int],
     transient: int,
+    end: Mapping[str, int] | None = None,
     repeated: bool = False,
 ) -> int:
     """A block's forward pass with the collectives around it.
@@ -62,6 +88,8 @@ def forward_block(
         bytes taken when it starts and held beyond its end
     transient : int
         bytes held while it runs [B]
+    end : Mapping[str, int], optional
+        further bytes given back when it ends
     repeated : bool
         done a second time to save memory
 
@@ -75,8 +103,12 @@ def forward_block(
     if block.gathers and shard.sequence_parallel:
         numbers.append(chain.add(gather(shard, f"{block.kind} input"), layer=layer))
         transient += shard.full_nbytes
-    op = again(block.forward) if repeated else block.forward
-    numbers.append(chain.add(op, layer=layer, start={**start, WORKSPACE: transient}, end={WORKSPACE: -transient}))
+    pieces = [replace(p, op=again(p.op)) for p in block.forward] if repeated else block.forward
+    done = Counter(end or {})
+    done[WORKSPACE] -= transient
+    begin = Counter(start)
+    begin[WORKSPACE] += transient
+    numbers += chain.write(pieces, layer=layer, start=begin, end=done)
     if shard.tp > 1 and block.reduces:
         chain.add(reduction(shard, f"{block.kind} output"), layer=layer)
     if shard.tp > 1 and block.kind == "head":

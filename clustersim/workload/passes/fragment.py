@@ -1,7 +1,9 @@
 """A fragment: the ops of one chunk for one micro-batch, and the chain that writes it.
 
-Ops stand on two streams, ``compute`` and ``tp``. Bytes are counted under three keys: ``gpu/activations`` from forward
-to backward, ``gpu/workspace`` while an op runs, ``gpu/communication`` for what is on its way to or from another stage.
+Kernels stand on the stream ``compute``, collectives on one stream for each slot. Bytes are counted under these keys:
+``gpu/activations`` from forward to backward, ``gpu/workspace`` while an op runs, ``gpu/communication`` for what is on
+its way to or from another stage, ``gpu/weights`` and ``gpu/gradients`` for weights that were gathered and gradients that
+are yet to be reduced.
 """
 
 from __future__ import annotations
@@ -9,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clustersim.workload.op import Compute, Op
+from clustersim.workload.layers.piece import Piece
+from clustersim.workload.op import Collective, Compute
 from clustersim.workload.program import Program
 
-__all__ = ["ACTIVATIONS", "COMMUNICATION", "WORKSPACE", "Chain", "Fragment"]
+__all__ = ["ACTIVATIONS", "COMMUNICATION", "GRADIENTS", "WEIGHTS", "WORKSPACE", "Chain", "Fragment"]
 
 ACTIVATIONS, WORKSPACE, COMMUNICATION = "gpu/activations", "gpu/workspace", "gpu/communication"
+WEIGHTS, GRADIENTS = "gpu/weights", "gpu/gradients"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,17 +30,20 @@ class Fragment:
     program : Program
     entries : tuple[int, ...]
         ops that wait for the chunk's input
-    exit : int
-        op whose end gives the chunk's output
+    early : tuple[int, ...]
+        ops that need not wait for it: weights that are gathered ahead
+    exits : tuple[int, ...]
+        ops whose end gives the chunk's output
     op_of_block : tuple[int, ...]
         forward: the block's first op, which its weights must be there for; backward: the op that completes their
-        gradient, -1 where the block has no backward pass
+        gradient, -1 where the fragment has none
     """
 
     program: Program
     entries: tuple[int, ...]
-    exit: int
+    exits: tuple[int, ...]
     op_of_block: tuple[int, ...]
+    early: tuple[int, ...] = ()
 
 
 class Chain:
@@ -47,38 +54,92 @@ class Chain:
     stage : int
         virtual stage, for the trace
     phase : str
-        ``forward`` or ``backward``
+        ``forward``, ``backward``, ``backward input`` or ``backward weight``
 
     Attributes
     ----------
     last : list[int]
-        the op that the next one waits for; empty at the beginning
+        the ops that the next one waits for; empty at the beginning
+    compute : int
+        the last op on the compute stream, -1 at the beginning
     """
 
     def __init__(self, *, stage: int, phase: str) -> None:
         self.last: list[int] = []
+        self.compute = -1
         self._program = Program(f"virtual stage {stage} {phase}")
         self._entries: list[int] = []
+        self._early: list[int] = []
         self._streams: list[str] = []
         self._stage = stage
         self._phase = phase
 
     def add(
-        self, op: Op, *, layer: int, start: Mapping[str, int] | None = None, end: Mapping[str, int] | None = None
+        self,
+        op: Compute | Collective,
+        *,
+        layer: int,
+        start: Mapping[str, int] | None = None,
+        end: Mapping[str, int] | None = None,
     ) -> int:
-        """Put an op after the last one, whose place it takes."""
+        """Put an op after the last ones, whose place it takes."""
         number = self.beside(op, after=self.last, layer=layer, start=start, end=end)
         self.last = [number]
         return number
 
+    def write(
+        self,
+        pieces: Sequence[Piece],
+        *,
+        layer: int,
+        start: Mapping[str, int] | None = None,
+        end: Mapping[str, int] | None = None,
+    ) -> list[int]:
+        """Put the pieces of a block after the last ops; what none of them waits for is then last, but for weights.
+
+        Parameters
+        ----------
+        pieces : Sequence[Piece]
+            at least one
+        layer : int
+        start : Mapping[str, int], optional
+            change of the bytes held when its first kernel starts
+        end : Mapping[str, int], optional
+            change when its last piece ends
+
+        Returns
+        -------
+        list[int]
+            the number of each piece
+        """
+        before, numbers = self.last, []
+        first = next((n for n, piece in enumerate(pieces) if isinstance(piece.op, Compute)), 0)
+        waited: set[int] = set()
+        for n, piece in enumerate(pieces):
+            after = ((n - 1,) if n else ()) if piece.after is None else piece.after
+            waited |= set(after)
+            numbers.append(
+                self.beside(
+                    piece.op,
+                    after=[numbers[k] for k in after] or before,
+                    layer=layer,
+                    start=start if n == first else None,
+                    end=end if n == len(pieces) - 1 else None,
+                )
+            )
+        self.last = [number for n, number in enumerate(numbers) if n not in waited and not pieces[n].weight] or before
+        return numbers
+
     def beside(
         self,
-        op: Op,
+        op: Compute | Collective,
         *,
         after: Iterable[int],
         layer: int,
         start: Mapping[str, int] | None = None,
         end: Mapping[str, int] | None = None,
+        stream: str | None = None,
+        early: bool = False,
     ) -> int:
         """Put an op after some others; the chain goes on from where it was.
 
@@ -86,11 +147,15 @@ class Chain:
 
         Parameters
         ----------
-        op : Op
+        op : Compute or Collective
         after : Iterable[int]
         layer : int
         start, end : Mapping[str, int]
             change of the bytes held, zeros left out
+        stream : str, optional
+            None: ``compute`` for kernels, its slot for a collective
+        early : bool
+            it does not wait for the chunk's input, nor does what waits for nothing else than it
 
         Returns
         -------
@@ -98,7 +163,8 @@ class Chain:
             its number
         """
         after = list(after)
-        stream = "compute" if isinstance(op, Compute) else "tp"
+        if stream is None:
+            stream = "compute" if isinstance(op, Compute) else op.slot
         number = self._program.add(
             op,
             stream=stream,
@@ -110,7 +176,11 @@ class Chain:
             stage=self._stage,
         )
         self._streams.append(stream)
-        if not after:
+        if stream == "compute":
+            self.compute = number
+        if early:
+            self._early.append(number)
+        elif all(n in self._early for n in after):
             self._entries.append(number)
         return number
 
@@ -119,6 +189,7 @@ class Chain:
         return Fragment(
             program=self._program,
             entries=tuple(self._entries),
-            exit=self.last[0],
+            early=tuple(self._early),
+            exits=tuple(self.last),
             op_of_block=tuple(op_of_block),
         )

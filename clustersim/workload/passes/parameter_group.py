@@ -1,0 +1,150 @@
+"""Weights that are gathered for their use and whose gradients are reduced as soon as they are there (ZeRO-3, FSDP)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clustersim.workload.op import Collective, Compute
+from clustersim.workload.passes.fragment import GRADIENTS, WEIGHTS, Chain
+
+__all__ = ["ParameterGroup", "Traffic"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParameterGroup:
+    """Neighbouring blocks of a chunk whose weights travel together.
+
+    Parameters
+    ----------
+    blocks : tuple[int, ...]
+        in forward order
+    gather, gather_again : tuple[Compute | Collective, ...]
+        what brings the weights here before the forward and before the backward pass, one after the other; empty where
+        they are here anyway
+    reduce : tuple[Compute | Collective, ...]
+        what becomes of the gradients when the backward pass is through the blocks; empty where they are kept
+    gathered_nbytes : int
+        held from the gathering to the last use [B]
+    gradient_nbytes : int
+        gradients held from the first of them until they are reduced [B]
+    keeps : bool
+        what the forward pass gathered is kept for the backward pass, which then gathers nothing
+    """
+
+    blocks: tuple[int, ...]
+    gather: tuple[Compute | Collective, ...] = ()
+    gather_again: tuple[Compute | Collective, ...] = ()
+    reduce: tuple[Compute | Collective, ...] = ()
+    gathered_nbytes: int = 0
+    gradient_nbytes: int = 0
+    keeps: bool = False
+
+
+class Traffic:
+    """Writes the collectives of parameter groups around a chunk's blocks.
+
+    Parameters
+    ----------
+    chain : Chain
+    groups : Sequence[ParameterGroup]
+        of the chunk
+    order : Sequence[int]
+        the blocks that the pass goes through, in its order
+    prefetch : int
+        groups whose gathering may run ahead of the one in use
+    backward : bool
+    """
+
+    def __init__(
+        self, chain: Chain, groups: Sequence[ParameterGroup], order: Sequence[int], *, prefetch: int, backward: bool
+    ) -> None:
+        self._chain, self._prefetch, self._backward = chain, prefetch, backward
+        passed = [(g, [i for i in order if i in g.blocks]) for g in groups]
+        starts = {blocks[0]: g for g, blocks in passed if blocks}
+        self._order = [starts[i] for i in order if i in starts]
+        self._place = {block: n for n, g in enumerate(self._order) for block in g.blocks}
+        self._ends = {blocks[-1]: self._place[blocks[-1]] for _, blocks in passed if blocks}
+        self._starts = {block: self._place[block] for block in starts}
+        self._arrival: list[list[int]] = []
+        self._done: list[int] = []
+
+    def open(self, block: int) -> Mapping[str, int]:
+        """Before a block: issue what may be gathered by now, and let the chain wait for the block's own weights.
+
+        Returns
+        -------
+        Mapping[str, int]
+            bytes taken when the block starts
+        """
+        place = self._starts.get(block)
+        if place is None:
+            return {}
+        while len(self._arrival) <= min(place + self._prefetch, len(self._order) - 1):
+            self._gather(len(self._arrival))
+        self._chain.last = [*self._chain.last, *self._arrival[place]]
+        group = self._order[place]
+        return {GRADIENTS: group.gradient_nbytes} if self._backward and group.reduce else {}
+
+    def freed(self, block: int) -> Mapping[str, int]:
+        """Bytes given back when a block ends."""
+        place = self._ends.get(block)
+        if place is None:
+            return {}
+        group = self._order[place]
+        stays = group.keeps and not self._backward
+        return {} if stays else {WEIGHTS: -group.gathered_nbytes}
+
+    def close(self, block: int, ready: list[int]) -> None:
+        """After a block: note that its group is done with, and reduce its gradients.
+
+        Parameters
+        ----------
+        block : int
+        ready : list[int]
+            for each block the op that completes its gradients, -1 where there is none; set to the reduction
+        """
+        place = self._ends.get(block)
+        if place is None:
+            return
+        self._done.append(self._chain.compute)
+        group = self._order[place]
+        if not self._backward or not group.reduce:
+            return
+        after = sorted({ready[b] for b in group.blocks if ready[b] >= 0})
+        last = self._serial(group.reduce, after, end={GRADIENTS: -group.gradient_nbytes})
+        for b in group.blocks:
+            ready[b] = last[-1]
+
+    def _gather(self, place: int) -> None:
+        group = self._order[place]
+        ops = group.gather_again if self._backward else group.gather
+        done = self._done[: max(0, place - self._prefetch)]  # of the last of these the room is used again
+        start = {} if self._backward and group.keeps else {WEIGHTS: group.gathered_nbytes}
+        self._arrival.append(self._serial(ops, done[-1:], start=start, early=not done))
+
+    def _serial(
+        self,
+        ops: Sequence[Compute | Collective],
+        after: Sequence[int],
+        *,
+        start: Mapping[str, int] | None = None,
+        end: Mapping[str, int] | None = None,
+        early: bool = False,
+    ) -> list[int]:
+        """Ops one after the other, kernels on the stream of the collective that they prepare or follow."""
+        slots = [op.slot for op in ops if isinstance(op, Collective)]
+        last = list(after)
+        for n, op in enumerate(ops):
+            stream = op.slot if isinstance(op, Collective) else next((s for s in slots), "compute")
+            number = self._chain.beside(
+                op,
+                after=last,
+                layer=-1,
+                start=start if n == 0 else None,
+                end=end if n == len(ops) - 1 else None,
+                stream=stream,
+                early=early,
+            )
+            last = [number]
+        return last
