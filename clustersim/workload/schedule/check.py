@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections import Counter
 
 from clustersim.faults import Fault
-from clustersim.workload.schedule.unit import Table, Unit
+from clustersim.workload.schedule.placement import Placement, loop
+from clustersim.workload.schedule.progress import Progress
+from clustersim.workload.schedule.unit import Table, Unit, units_of
 
 __all__ = ["check"]
 
 _KEY = "plan.schedule"
+_Message = tuple[int, int, int]  # micro-batch, stage and chunk that it is for
 
 
-def check(table: Table, *, num_stages: int, num_virtual: int, num_micro_batches: int) -> tuple[Fault, ...]:
+def check(
+    table: Table, *, num_stages: int, num_virtual: int, num_micro_batches: int, placement: Placement | None = None
+) -> tuple[Fault, ...]:
     """What is wrong with a schedule; empty when it can run.
 
-    A forward needs the forward of the same micro-batch on the virtual stage before it; a backward needs the backward on
-    the virtual stage after it and its own forward; a stage does its units in order. Messages between two stages have no
-    label: the n-th sent is the n-th received, so the order of sends must be the order of receives.
+    A forward needs the forward of the same micro-batch at the position before it; a backward needs the backward at the
+    position after it and its own forward; the backward of the weights needs that of the input; a stage does its units
+    in order. Messages between two stages have no label: the n-th activation sent is the n-th received and likewise for
+    gradients, so the order of sends must be the order of receives. Chunks of one stage send each other nothing.
 
     Parameters
     ----------
@@ -25,6 +31,8 @@ def check(table: Table, *, num_stages: int, num_virtual: int, num_micro_batches:
         for each stage its units in order
     num_stages, num_virtual, num_micro_batches : int
         what the table should cover
+    placement : Placement, optional
+        where the chunks stand; None: in a loop over the stages
 
     Returns
     -------
@@ -32,17 +40,25 @@ def check(table: Table, *, num_stages: int, num_virtual: int, num_micro_batches:
         missing, doubled or foreign units by stage; else the units that wait for each other, and pairs of stages
         that disagree on an order
     """
-    faults = _completeness(table, num_stages, num_virtual, num_micro_batches)
-    return tuple(faults or [*_progress(table, num_virtual), *_order(table, num_virtual)])
-
-
-def _completeness(table: Table, num_stages: int, num_virtual: int, num_micro_batches: int) -> list[Fault]:
+    where = placement or loop(num_stages, num_virtual)
     if len(table) != num_stages:
-        return [Fault(key=_KEY, value=f"{len(table)} stages", rule=f"must list the {num_stages} stages of the plan")]
-    wanted = {Unit(k, j, c) for k in ("F", "B") for j in range(num_micro_batches) for c in range(num_virtual)}
+        rule = f"must list the {num_stages} stages of the plan"
+        return (Fault(key=_KEY, value=f"{len(table)} stages", rule=rule, nearest=num_stages),)
+    faults = _completeness(table, where, num_micro_batches)
+    return tuple(faults or [*_progress(table, where), *_order(table, where)])
+
+
+def _completeness(table: Table, placement: Placement, num_micro_batches: int) -> list[Fault]:
+    rows = [Counter(units_of(row)) for row in table]
+    routes = _routes(rows, placement, num_micro_batches)
     faults = []
-    for stage, units in enumerate(table):
-        counts = Counter(units)
+    for stage, counts in enumerate(rows):
+        wanted = set()
+        for chunk in range(placement.num_virtual):
+            route, _ = placement.position(stage, chunk)
+            for j in (j for j, taken in enumerate(routes) if taken == route):
+                split = Unit("I", j, chunk) in counts or Unit("W", j, chunk) in counts
+                wanted |= {Unit(kind, j, chunk) for kind in (("F", "I", "W") if split else ("F", "B"))}
         wrong = {
             "misses": wanted - counts.keys(),
             "repeats": {u for u, n in counts.items() if n > 1},
@@ -56,67 +72,54 @@ def _completeness(table: Table, num_stages: int, num_virtual: int, num_micro_bat
     return faults
 
 
-def _needs(unit: Unit, stage: int, num_stages: int, num_virtual: int) -> list[tuple[int, Unit]]:
-    """(stage, unit) pairs that must have ended before ``unit`` can start on ``stage``."""
-    virtual = unit.chunk * num_stages + stage
-    last = num_stages * num_virtual - 1
-    if unit.kind == "F":
-        return [] if virtual == 0 else [_place("F", unit.micro_batch, virtual - 1, num_stages)]
-    own = [(stage, Unit("F", unit.micro_batch, unit.chunk))]
-    return own if virtual == last else [*own, _place("B", unit.micro_batch, virtual + 1, num_stages)]
+def _routes(rows: list[Counter[Unit]], placement: Placement, num_micro_batches: int) -> list[int]:
+    """Which route each micro-batch takes: the one on which most of its units stand, of equal ones the first."""
+    votes = [[0] * len(placement.routes) for _ in range(num_micro_batches)]
+    for stage, counts in enumerate(rows):
+        for unit in counts:
+            if 0 <= unit.micro_batch < num_micro_batches and 0 <= unit.chunk < placement.num_virtual:
+                votes[unit.micro_batch][placement.position(stage, unit.chunk)[0]] += 1
+    return [v.index(max(v)) for v in votes]
 
 
-def _place(kind: str, micro_batch: int, virtual: int, num_stages: int) -> tuple[int, Unit]:
-    return virtual % num_stages, Unit("F" if kind == "F" else "B", micro_batch, virtual // num_stages)
-
-
-def _progress(table: Table, num_virtual: int) -> list[Fault]:
+def _progress(table: Table, placement: Placement) -> list[Fault]:
     """Run the table without durations: whatever cannot be reached waits for itself."""
-    num_stages = len(table)
-    position = [0] * num_stages
-    done: set[tuple[int, Unit]] = set()
-    waiting: dict[tuple[int, Unit], list[int]] = {}
-    ready = list(range(num_stages))
-    while ready:
-        stage = ready.pop()
-        while position[stage] < len(table[stage]):
-            unit = table[stage][position[stage]]
-            missing = [n for n in _needs(unit, stage, num_stages, num_virtual) if n not in done]
-            if missing:
-                waiting.setdefault(missing[0], []).append(stage)
-                break
-            done.add((stage, unit))
-            position[stage] += 1
-            ready += waiting.pop((stage, unit), [])
-    stuck = [s for s in range(num_stages) if position[s] < len(table[s])]
-    if not stuck:
-        return []
-    waits = []
-    for stage in stuck:
-        unit = table[stage][position[stage]]
-        other, needed = next(n for n in _needs(unit, stage, num_stages, num_virtual) if n not in done)
-        waits.append(f"stage {stage} at {unit} waits for {needed} of stage {other}")
-    return [Fault(key=_KEY, value="deadlock", rule=f"must end: {'; '.join(waits)}")]
+    progress = Progress(table, placement)
+    for _ in progress:
+        pass
+    waits = [
+        f"stage {s} at {entry} waits for {needed} of stage {other}" for s, entry, other, needed in progress.waiting()
+    ]
+    return [Fault(key=_KEY, value="deadlock", rule=f"must end: {'; '.join(waits)}")] if waits else []
 
 
-def _order(table: Table, num_virtual: int) -> list[Fault]:
-    """Sends of a stage against receives of its neighbour, in both directions."""
-    num_stages = len(table)
-    last = num_stages * num_virtual - 1
+def _order(table: Table, placement: Placement) -> list[Fault]:
+    """Sends of each stage against receives of each other, activations and gradients apart."""
+    sent: dict[tuple[int, int, str], list[_Message]] = {}
+    received: dict[tuple[int, int, str], list[_Message]] = {}
+    for stage, row in enumerate(table):
+        for unit in units_of(row):
+            if unit.kind == "W":
+                continue
+            way = "F" if unit.kind == "F" else "B"
+            behind, ahead = placement.before(stage, unit.chunk), placement.after(stage, unit.chunk)
+            source, target = (behind, ahead) if way == "F" else (ahead, behind)
+            if target and target[0] != stage:
+                sent.setdefault((stage, target[0], way), []).append((unit.micro_batch, *target))
+            if source and source[0] != stage:
+                received.setdefault((source[0], stage, way), []).append((unit.micro_batch, stage, unit.chunk))
     faults = []
-    for kind, step in (("F", 1), ("B", -1)):
-        for stage in range(num_stages if num_stages > 1 else 0):
-            peer = (stage + step) % num_stages
-            sent = [(u.micro_batch, u.chunk * num_stages + stage + step) for u in table[stage] if u.kind == kind]
-            received = [(u.micro_batch, u.chunk * num_stages + peer) for u in table[peer] if u.kind == kind]
-            # the first virtual stage receives no activation and the last no gradient
-            sent = [m for m in sent if 0 <= m[1] <= last]
-            received = [m for m in received if m[1] != (0 if kind == "F" else last)]
-            if sent != received:
-                n = next(i for i, (a, b) in enumerate(zip(sent, received, strict=False)) if a != b)
+    for (stage, peer, way), messages in sent.items():
+        for n, (a, b) in enumerate(zip(messages, received[stage, peer, way], strict=True)):
+            if a != b:
                 rule = (
-                    f"message {n} sent is micro-batch {sent[n][0]} for virtual stage {sent[n][1]}, received is "
-                    f"{received[n][0]} for {received[n][1]}; must be the same order"
+                    f"message {n} sent is micro-batch {a[0]} for virtual stage {_virtual(placement, a)}, received is "
+                    f"{b[0]} for {_virtual(placement, b)}; must be the same order"
                 )
-                faults.append(Fault(key=_KEY, value=f"stage {stage} to {peer} ({kind})", rule=rule))
+                faults.append(Fault(key=_KEY, value=f"stage {stage} to {peer} ({way})", rule=rule))
+                break
     return faults
+
+
+def _virtual(placement: Placement, message: _Message) -> int:
+    return placement.position(*message[1:])[1]
