@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clustersim.workload.buckets import Bucket, buckets, default_bucket_parameters
 from clustersim.workload.layers.embedding import embedding_parameters
-from clustersim.workload.op import Collective
-from clustersim.workload.pipeline import StageChunk, Trail
+from clustersim.workload.op import Collective, Op
+from clustersim.workload.pipeline import Trail
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.program import Program
 from clustersim.workload.shard import WIDTH, Shard
+from clustersim.workload.sharding.movement import Movement, ops_of
+from clustersim.workload.sharding.replicas import Replicas
+from clustersim.workload.stage_chunk import StageChunk
 
-__all__ = ["Reduced", "write_gathers", "write_reductions", "write_shared"]
+__all__ = ["Reduced", "write_reductions", "write_refresh", "write_shared"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,23 +28,31 @@ class Reduced:
     chunk : int
         of the stage
     bucket : Bucket
+    replicas : Replicas
+        of its weights
     op : int
         whose end completes it
     """
 
     chunk: int
     bucket: Bucket
+    replicas: Replicas
     op: int
 
 
 def write_reductions(
-    program: Program, chunks: Sequence[StageChunk], trail: Trail, shard: Shard, plan: ParallelPlan
+    program: Program,
+    chunks: Sequence[StageChunk],
+    trail: Trail,
+    shard: Shard,
+    plan: ParallelPlan,
+    kinds: Sequence[Replicas],
 ) -> tuple[Reduced, ...]:
     """Reduce the gradients over the replicas, in the order in which the last backward passes complete them.
 
     With ``overlap_dp`` a bucket goes as soon as the last micro-batch has been through its blocks; without, one bucket a
-    chunk goes when all micro-batches have. ZeRO-1 pads a bucket to a multiple of dp, as Megatron-LM does. Without
-    replicas nothing is sent.
+    chunk goes when all micro-batches have. Without replicas nothing is sent, nor where the passes have done so already.
+    Chunks of which two stages hold copies go in the order of the model, the last first, on both.
 
     Parameters
     ----------
@@ -52,24 +63,25 @@ def write_reductions(
     shard : Shard
     plan : ParallelPlan
         resolved
+    kinds : Sequence[Replicas]
+        of dense weights and of those of experts
     """
-    width, replicas = WIDTH[shard.gradient_dtype], plan.dp or 1
-    at_least = default_bucket_parameters(replicas) if plan.bucket_bytes is None else plan.bucket_bytes // width
+    width = WIDTH[shard.gradient_dtype]
     done = []
-    for index in sorted(trail.last_backward, key=trail.last_backward.__getitem__):
-        chunk, offset = chunks[index], trail.last_backward[index]
-        weights = [p.block.parameters for p in chunk.placed]
-        for bucket in buckets(weights, at_least=at_least if plan.overlap_dp else None):
-            op = offset + chunk.backward.op_of_block[bucket.first_block]
-            if replicas > 1:
-                op = program.add(
-                    _reduction(plan, width * _padded(bucket, plan)),
-                    stream="dp",
-                    after=[op if plan.overlap_dp else trail.exit],
-                    phase="backward",
-                    stage=chunk.virtual_stage,
-                )
-            done.append(Reduced(chunk=index, bucket=bucket, op=op))
+    for index in _in_order(chunks, trail):
+        for replicas in kinds:
+            weights = [replicas.parameters(p.block) for p in chunks[index].placed]
+            at_least = default_bucket_parameters(replicas.ranks)
+            if plan.bucket_bytes is not None:
+                at_least = plan.bucket_bytes // width
+            travels = replicas.sharding.reduce and not replicas.in_passes
+            for bucket in buckets(weights, at_least=at_least if plan.overlap_dp else None):
+                op = max(trail.completed[index, block] for block in bucket.blocks)
+                if travels:
+                    after = (op,) if plan.overlap_dp else trail.exits
+                    moves = replicas.sharding.reduce
+                    op = _write(program, moves, bucket, replicas, after, phase="backward", chunk=chunks[index])
+                done.append(Reduced(chunk=index, bucket=bucket, replicas=replicas, op=op))
     return tuple(done)
 
 
@@ -95,29 +107,28 @@ def write_shared(
             name="all-reduce norm gradients", kind="all_reduce", slot="tp", nbytes=width * partial, axis="tp"
         )
         numbers.append(program.add(op, stream="tp", after=[reduced[-1].op], phase="backward"))
-    if shard.model.tied_embeddings and plan.pp > 1:
+    ends = {p.block.kind for p in placed} & {"embedding", "head"}
+    if shard.model.tied_embeddings and len(ends) == 1:
         nbytes = width * embedding_parameters(shard)
         op = Collective(
             name="all-reduce embedding gradients", kind="all_reduce", slot="embedding", nbytes=nbytes, axis="pp"
         )
         for r in reduced:
-            kinds = {chunks[r.chunk].placed[block].block.kind for block in r.bucket.blocks}
-            if kinds & {"embedding", "head"}:
+            if ends & {chunks[r.chunk].placed[block].block.kind for block in r.bucket.blocks}:
                 numbers.append(program.add(op, stream="embedding", after=[r.op], phase="backward"))
     return numbers
 
 
-def write_gathers(
+def write_refresh(
     program: Program,
     chunks: Sequence[StageChunk],
     reduced: Sequence[Reduced],
     trail: Trail,
-    shard: Shard,
     plan: ParallelPlan,
     *,
     update: int,
 ) -> None:
-    """Gather the updated weights of ZeRO-1, in the order in which the next step's forward passes use them.
+    """Bring updated weights to where they are used whole, in the order in which the next forward passes use them.
 
     With ``overlap_dp`` each bucket holds up only its own blocks; without, the next step begins when all are there.
 
@@ -128,32 +139,58 @@ def write_gathers(
         of this stage
     reduced : Sequence[Reduced]
     trail : Trail
-    shard : Shard
     plan : ParallelPlan
         resolved
     update : int
         the optimizer's op
     """
-    first_use = {
-        r: trail.first_forward[r.chunk] + chunks[r.chunk].forward.op_of_block[r.bucket.first_block] for r in reduced
-    }
+    place = {index: n for n, index in enumerate(reversed(_in_order(chunks, trail)))}
+    first_use = {r: min(trail.first_use[r.chunk, block] for block in r.bucket.blocks) for r in reduced}
     last = update
-    for r in sorted(reduced, key=first_use.__getitem__):
-        nbytes = WIDTH[shard.dtype] * _padded(r.bucket, plan)
-        op = Collective(name="all-gather weights", kind="all_gather", slot="dp", nbytes=nbytes, axis="dp")
-        last = program.add(op, stream="dp", after=[update], phase="optimizer", stage=chunks[r.chunk].virtual_stage)
+    for r in sorted(reduced, key=lambda r: (place[r.chunk] if _copies(chunks) else 0, first_use[r])):
+        if not r.replicas.sharding.refresh:
+            continue
+        moves = r.replicas.sharding.refresh
+        last = _write(program, moves, r.bucket, r.replicas, (update,), phase="optimizer", chunk=chunks[r.chunk])
         if plan.overlap_dp:
             program.carry(last, first_use[r])
-    if not plan.overlap_dp:
-        program.carry(last, min(trail.first_forward.values()))
+    if not plan.overlap_dp and last != update:
+        program.carry(last, min(first_use.values()))
 
 
-def _padded(bucket: Bucket, plan: ParallelPlan) -> int:
-    """Parameters of a bucket as they are sent."""
-    replicas = plan.dp or 1
-    return -(-bucket.parameters // replicas) * replicas if plan.zero == 1 else bucket.parameters
+def _in_order(chunks: Sequence[StageChunk], trail: Trail) -> list[int]:
+    """Chunks in the order in which their gradients are complete, or from the model's end where stages hold copies."""
+    if _copies(chunks):
+        return sorted(range(len(chunks)), key=lambda c: -chunks[c].position)
+    last = {c: max(op for (chunk, _), op in trail.completed.items() if chunk == c) for c in range(len(chunks))}
+    return sorted(last, key=last.__getitem__)
 
 
-def _reduction(plan: ParallelPlan, nbytes: int) -> Collective:
-    kind, verb = ("reduce_scatter", "reduce-scatter") if plan.zero == 1 else ("all_reduce", "all-reduce")
-    return Collective(name=f"{verb} gradients", kind=kind, slot="dp", nbytes=nbytes, axis="dp")
+def _copies(chunks: Sequence[StageChunk]) -> bool:
+    return len({chunk.route for chunk in chunks}) > 1
+
+
+def _write(
+    program: Program,
+    moves: Sequence[Movement],
+    bucket: Bucket,
+    replicas: Replicas,
+    after: Sequence[int],
+    *,
+    phase: str,
+    chunk: StageChunk,
+) -> int:
+    """Movements of a bucket one after the other; number of the last op."""
+    last: list[int] = list(after)
+    ops = ops_of(moves, bucket.parameters, axis=replicas.axis, ranks=replicas.ranks if replicas.pads else 1)
+    slots: Iterator[str] = (op.slot for op in ops if isinstance(op, Collective))
+    stream = next(slots)
+    for op in ops:
+        stream = _stream(op, stream)
+        last = [program.add(op, stream=stream, after=last, phase=phase, stage=chunk.virtual_stage)]
+    return last[0]
+
+
+def _stream(op: Op, before: str) -> str:
+    """Collectives stand on their slot's stream, kernels on that of the collective before them."""
+    return op.slot if isinstance(op, Collective) else before

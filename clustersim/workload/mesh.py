@@ -1,4 +1,4 @@
-"""The mesh: how ranks are numbered along the axes of parallelism, and the process groups that follow."""
+"""The mesh: how ranks are numbered along the axes of parallelism."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-from clustersim.workload.job import GroupFamily
 
 __all__ = ["Mesh"]
 
@@ -56,46 +54,14 @@ class Mesh:
         inner = math.prod(self.sizes[: self.names.index(axis)])
         return np.arange(self.num_ranks, dtype=np.int64) // inner % self.size(axis)
 
-    def groups(self, axis: str) -> NDArray[np.int64]:
-        """Ranks that differ along ``axis`` only, shape (num_groups, size), in order of the first member."""
-        inner = math.prod(self.sizes[: self.names.index(axis)])
-        grid = np.arange(self.num_ranks, dtype=np.int64).reshape(-1, self.size(axis), inner)
-        return np.ascontiguousarray(grid.swapaxes(1, 2)).reshape(-1, self.size(axis))
+    def groups(self, *axes: str) -> NDArray[np.int64]:
+        """Ranks that differ along ``axes`` only, shape (num_groups, product of their sizes), by the first member.
 
-    def families(self, *, wrap: bool, tied: bool) -> tuple[GroupFamily, ...]:
-        """Process groups of a training job; an axis of size 1 has none.
-
-        Parameters
-        ----------
-        wrap : bool
-            the last stage also sends to the first, as chunks of an interleaved schedule do
-        tied : bool
-            first and last stage share the embedding and sum its gradient
-
-        Returns
-        -------
-        tuple[GroupFamily, ...]
-            ``tp`` and ``dp``; ``forward`` and ``backward`` of (sender, receiver) pairs; ``embedding`` of
-            (first stage, last stage) pairs
+        Members stand in the order of their ranks.
         """
-        families = [
-            GroupFamily(name=axis, members=self.groups(axis), slots=(axis,))
-            for axis in ("tp", "dp")
-            if self.size(axis) > 1
-        ]
-        if self.size("pp") == 1:
-            return tuple(families)
-        stages = self.groups("pp")
-        pairs = np.stack([stages, np.roll(stages, -1, axis=1)], axis=2)
-        pairs = pairs if wrap else pairs[:, :-1]
-        forward = np.ascontiguousarray(pairs.reshape(-1, 2))
-        families += [
-            GroupFamily(name="forward", members=forward, slots=("forward_out", "forward_in")),
-            GroupFamily(
-                name="backward", members=np.ascontiguousarray(forward[:, ::-1]), slots=("backward_out", "backward_in")
-            ),
-        ]
-        if tied:
-            ends = np.ascontiguousarray(stages[:, [0, -1]])
-            families.append(GroupFamily(name="embedding", members=ends, slots=("embedding",)))
-        return tuple(families)
+        grid = np.arange(self.num_ranks, dtype=np.int64).reshape(self.sizes[::-1])
+        along = [len(self.sizes) - 1 - self.names.index(axis) for axis in axes]
+        across = [n for n in range(grid.ndim) if n not in along]
+        num_members = math.prod(self.size(axis) for axis in axes)
+        members = np.sort(grid.transpose([*across, *along]).reshape(-1, num_members), axis=1)
+        return members[np.argsort(members[:, 0], kind="stable")]

@@ -1,68 +1,17 @@
-"""A stage's way through its schedule: units of work, and the messages to and from its neighbours."""
+"""A stage's way through its schedule: units of work, and the messages to and from the stages around it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clustersim.workload.layers.placed import Placed
 from clustersim.workload.op import Collective
-from clustersim.workload.passes.backward import backward
-from clustersim.workload.passes.forward import forward
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, Fragment
-from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.program import Program
-from clustersim.workload.schedule import Unit
-from clustersim.workload.shard import Shard
+from clustersim.workload.schedule import Overlapped, Unit
+from clustersim.workload.stage_chunk import StageChunk
 
-__all__ = ["StageChunk", "Trail", "stage_chunk", "write_units"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StageChunk:
-    """A chunk as its stage's program uses it.
-
-    Parameters
-    ----------
-    virtual_stage : int
-    placed : tuple[Placed, ...]
-    forward, backward : Fragment
-    is_first, is_last : bool
-        of all virtual stages
-    """
-
-    virtual_stage: int
-    placed: tuple[Placed, ...]
-    forward: Fragment
-    backward: Fragment
-    is_first: bool
-    is_last: bool
-
-    @property
-    def parameters(self) -> int:
-        """Weights on one rank."""
-        return sum(p.block.parameters for p in self.placed)
-
-
-def stage_chunk(placed: tuple[Placed, ...], shard: Shard, plan: ParallelPlan, *, virtual_stage: int) -> StageChunk:
-    """Both passes over the blocks of one virtual stage of a resolved plan."""
-    is_first, is_last = virtual_stage == 0, virtual_stage == plan.pp * plan.vpp - 1
-    return StageChunk(
-        virtual_stage=virtual_stage,
-        placed=placed,
-        forward=forward(placed, shard, stage=virtual_stage, recompute=plan.recompute, sends=not is_last),
-        backward=backward(
-            placed,
-            shard,
-            stage=virtual_stage,
-            recompute=plan.recompute,
-            overlap=plan.overlap_tp,
-            receives=not is_last,
-            sends=not is_first,
-        ),
-        is_first=is_first,
-        is_last=is_last,
-    )
+__all__ = ["Trail", "message_slot", "write_units"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,73 +20,133 @@ class Trail:
 
     Parameters
     ----------
-    first_forward, last_backward : Mapping[int, int]
-        chunk -> number of the first op of its first forward and of its last backward unit
-    exit : int
-        last op of the last unit
+    first_use : Mapping[tuple[int, int], int]
+        (chunk, block) -> the op of its first forward that its weights must be there for
+    completed : Mapping[tuple[int, int], int]
+        (chunk, block) -> the op of its last backward that completes its gradients
+    exits : tuple[int, ...]
+        last ops of the last unit
     """
 
-    first_forward: Mapping[int, int]
-    last_backward: Mapping[int, int]
-    exit: int
+    first_use: Mapping[tuple[int, int], int]
+    completed: Mapping[tuple[int, int], int]
+    exits: tuple[int, ...]
 
 
-def write_units(program: Program, chunks: Sequence[StageChunk], units: Sequence[Unit], shard: Shard) -> Trail:
+def message_slot(side: str, hop: int) -> str:
+    """Stem of the slots of messages that go ``hop`` stages on: ``forward``, and ``backward`` for the way back.
+
+    Hops of one stage on are the rule and have the plain name; others carry their number, as on the way up a vee.
+    """
+    return side if hop == 1 else f"{side}{hop:+d}"
+
+
+def write_units(
+    program: Program, chunks: Sequence[StageChunk], row: Sequence[Unit | Overlapped]
+) -> Trail:
     """Append a stage's units in order, with their receives and sends.
 
-    Messages have a stream for each direction and side, so that no send holds up the computation. The receive of the
-    unit at position k is posted when unit k - 2 has ended: one buffer ahead. What is received is held from then on;
-    what is sent is held until it has left.
+    Messages have a stream for each slot, so that no send holds up the computation. The receive of the unit at position
+    k is posted when unit k - 2 has ended: one buffer ahead. What is received is held from then on; what is sent is held
+    until it has left. Two overlapped units are one position: both wait for the inputs of both, and their ops alternate.
 
     Parameters
     ----------
     program : Program
     chunks : Sequence[StageChunk]
         of this stage
-    units : Sequence[Unit]
+    row : Sequence[Unit | Overlapped]
         its row of the schedule
-    shard : Shard
     """
-    x = shard.residual_nbytes
-    exits: list[int] = []
-    first_forward: dict[int, int] = {}
-    last_backward: dict[int, int] = {}
-    for unit in units:
-        chunk = chunks[unit.chunk]
-        side = _SIDES[unit.kind]
-        fragment = chunk.forward if unit.kind == "F" else chunk.backward
-        first, last = (chunk.is_first, chunk.is_last) if unit.kind == "F" else (chunk.is_last, chunk.is_first)
-        before = exits[-1:]
-        if not first:
-            received = program.add(
-                side.receive(x),
-                stream=f"pp {side.name} receive",
-                after=exits[-2:-1],
-                start_bytes={side.received_as: x},
-                phase=side.name,
-                micro_batch=unit.micro_batch,
-                stage=chunk.virtual_stage,
-            )
-            before = [*before, received]
-        offset = program.extend(
-            fragment.program, after=dict.fromkeys(fragment.entries, before), micro_batch=unit.micro_batch
+    exits: list[tuple[int, ...]] = []
+    first_use: dict[tuple[int, int], int] = {}
+    completed: dict[tuple[int, int], int] = {}
+    final = _last_backward(row)
+    for entry in row:
+        units = (entry,) if isinstance(entry, Unit) else (entry.forward, entry.backward)
+        ahead = exits[-2] if len(exits) > 1 else ()
+        before = list(exits[-1]) if exits else []
+        fragments = []
+        for unit in units:
+            chunk = chunks[unit.chunk]
+            before += _receive(program, chunk, unit, ahead)
+            fragments.append(chunk.fragment(unit.kind, last=final[unit.kind, unit.chunk] == unit.micro_batch))
+        offsets = _extend(program, fragments, units, before, ahead)
+        ends: list[int] = []
+        for unit, fragment, place in zip(units, fragments, offsets, strict=True):
+            chunk = chunks[unit.chunk]
+            out = [place[n] for n in fragment.exits]
+            ends += out
+            _send(program, chunk, unit, out)
+            for block, n in enumerate(fragment.op_of_block):
+                if unit.kind == "F":
+                    first_use.setdefault((unit.chunk, block), place[n])
+                elif n >= 0:
+                    completed[unit.chunk, block] = place[n]
+        exits.append(tuple(ends))
+    return Trail(first_use=first_use, completed=completed, exits=exits[-1])
+
+
+def _last_backward(row: Sequence[Unit | Overlapped]) -> dict[tuple[str, int], int]:
+    """(kind, chunk) -> the micro-batch of its last unit."""
+    units = (unit for entry in row for unit in ((entry,) if isinstance(entry, Unit) else (entry.forward, entry.backward)))
+    return {(unit.kind, unit.chunk): unit.micro_batch for unit in units}
+
+
+def _extend(
+    program: Program,
+    fragments: Sequence[Fragment],
+    units: Sequence[Unit],
+    before: Sequence[int],
+    ahead: Sequence[int],
+) -> list[Sequence[int]]:
+    """Append one fragment, or two with their ops alternating; where each op of each now stands."""
+    places = program.weave([f.program for f in fragments], micro_batches=[unit.micro_batch for unit in units])
+    for fragment, place in zip(fragments, places, strict=True):
+        for number in fragment.entries:
+            program.depend(place[number], after=before)
+        for number in fragment.early:
+            program.depend(place[number], after=ahead)
+    return places
+
+
+def _receive(program: Program, chunk: StageChunk, unit: Unit, ahead: Sequence[int]) -> list[int]:
+    """Post the receive that a unit waits for; empty when its input is made on this stage."""
+    side = _SIDES.get(unit.kind)
+    hop = None if side is None else chunk.hop_in if unit.kind == "F" else chunk.hop_out
+    if side is None or not hop:
+        return []
+    slot = f"{message_slot(side.name, hop)}_in"
+    op = Collective(name=f"receive {side.what}", kind="recv", slot=slot, nbytes=chunk.message_nbytes, axis="pp")
+    return [
+        program.add(
+            op,
+            stream=f"pp {message_slot(side.name, hop)} receive",
+            after=ahead,
+            start_bytes={side.received_as: chunk.message_nbytes},
+            phase=side.name,
+            micro_batch=unit.micro_batch,
+            stage=chunk.virtual_stage,
         )
-        exits.append(offset + fragment.exit)
-        if not last:
-            program.add(
-                side.send(x),
-                stream=f"pp {side.name} send",
-                after=exits[-1:],
-                end_bytes={COMMUNICATION: -x},
-                phase=side.name,
-                micro_batch=unit.micro_batch,
-                stage=chunk.virtual_stage,
-            )
-        if unit.kind == "F":
-            first_forward.setdefault(unit.chunk, offset)
-        else:
-            last_backward[unit.chunk] = offset
-    return Trail(first_forward=first_forward, last_backward=last_backward, exit=exits[-1])
+    ]
+
+
+def _send(program: Program, chunk: StageChunk, unit: Unit, out: Sequence[int]) -> None:
+    """Send what a unit made to the stage that it belongs to, if that is another one."""
+    side = _SIDES.get(unit.kind)
+    hop = None if side is None else chunk.hop_out if unit.kind == "F" else chunk.hop_in
+    if side is None or not hop:
+        return
+    slot = f"{message_slot(side.name, hop)}_out"
+    program.add(
+        Collective(name=f"send {side.what}", kind="send", slot=slot, nbytes=chunk.message_nbytes, axis="pp"),
+        stream=f"pp {message_slot(side.name, hop)} send",
+        after=out,
+        end_bytes={COMMUNICATION: -chunk.message_nbytes},
+        phase=side.name,
+        micro_batch=unit.micro_batch,
+        stage=chunk.virtual_stage,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,14 +157,10 @@ class _Side:
     what: str
     received_as: str
 
-    def send(self, nbytes: int) -> Collective:
-        return Collective(name=f"send {self.what}", kind="send", slot=f"{self.name}_out", nbytes=nbytes, axis="pp")
 
-    def receive(self, nbytes: int) -> Collective:
-        return Collective(name=f"receive {self.what}", kind="recv", slot=f"{self.name}_in", nbytes=nbytes, axis="pp")
-
-
+_BACK = _Side(name="backward", what="gradients", received_as=COMMUNICATION)
 _SIDES = {
     "F": _Side(name="forward", what="activations", received_as=ACTIVATIONS),
-    "B": _Side(name="backward", what="gradients", received_as=COMMUNICATION),
+    "B": _BACK,
+    "I": _BACK,
 }

@@ -7,7 +7,7 @@ program knows a rank, a device or a second, so one program serves every rank of 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -221,6 +221,60 @@ class Program:
             self.depend(number + offset, after=befores)
         self._arrays = None
         return offset
+
+    def weave(self, others: Sequence[Program], *, micro_batches: Sequence[int]) -> list[Sequence[int]]:
+        """Append copies of several fragments with their ops alternating, each evenly over the whole length.
+
+        Parameters
+        ----------
+        others : Sequence[Program]
+            one is simply appended
+        micro_batches : Sequence[int]
+            label of the ops of each
+
+        Returns
+        -------
+        list[Sequence[int]]
+            for each fragment the numbers of its ops here
+        """
+        if len(others) == 1:
+            offset = self.extend(others[0], micro_batch=micro_batches[0])
+            return [range(offset, offset + len(others[0]))]
+        parts = [Program(other.name) for other in others]
+        for part, other, micro_batch in zip(parts, others, micro_batches, strict=True):
+            part.extend(other, micro_batch=micro_batch)
+        order = sorted(
+            ((2 * k + 1) / (2 * len(part)), which, k) for which, part in enumerate(parts) for k in range(len(part))
+        )
+        offset = len(self._op)
+        places: list[list[int]] = [[0] * len(part) for part in parts]
+        for number, (_, which, k) in enumerate(order):
+            places[which][k] = offset + number
+        apart = Program(self.name)
+        offsets = [apart.extend(part) for part in parts]
+        old = [offsets[which] + k for _, which, k in order]
+        self._take(apart, old, {o: offset + n for n, o in enumerate(old)})
+        return list(places)
+
+    def _take(self, other: Program, order: Sequence[int], place: Mapping[int, int]) -> None:
+        """Append the ops of ``other`` in another order."""
+        ops, streams, phases = list(other._ops), list(other._streams), list(other._phases)
+        keys, pools = list(other._keys), list(other._pools)
+        for k in order:
+            self._op.append(self._ops.setdefault(ops[other._op[k]], len(self._ops)))
+            self._stream.append(self._streams.setdefault(streams[other._stream[k]], len(self._streams)))
+            self._phase.append(self._phases.setdefault(phases[other._phase[k]], len(self._phases)))
+            self._micro_batch.append(other._micro_batch[k])
+            self._layer.append(other._layer[k])
+            self._stage.append(other._stage[k])
+        self._before += [place[k] for k in other._before]
+        self._after += [place[k] for k in other._after]
+        self._carries += [(place[a], place[b]) for a, b in other._carries]
+        for k, at, key, nbytes in other._memory:
+            self._memory.append((place[k], at, self._keys.setdefault(keys[key], len(self._keys)), nbytes))
+        for k, at, pool, amount in other._pool_use:
+            self._pool_use.append((place[k], at, self._pools.setdefault(pools[pool], len(self._pools)), amount))
+        self._arrays = None
 
     def depend(self, op: int, *, after: Iterable[int]) -> None:
         """Make ``op`` wait for further ops; :func:`clustersim.workload.check.check` finds cycles made this way."""

@@ -1,0 +1,11 @@
+"""Data parallelism: strategies for weights, gradients and optimizer state. A user's own is any callable of the shape."""
+
+from __future__ import annotations
+
+from clustersim.workload.sharding.ddp import ddp
+from clustersim.workload.sharding.hsdp import hsdp
+from clustersim.workload.sharding.movement import Movement
+from clustersim.workload.sharding.sharding import Sharding, Strategy
+from clustersim.workload.sharding.zero import zero
+
+__all__ = ["Movement", "Sharding", "Strategy", "ddp", "hsdp", "zero"]

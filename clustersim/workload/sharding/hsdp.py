@@ -1,0 +1,46 @@
+"""HSDP: weights split over neighbours, and the splits repeated."""
+
+from __future__ import annotations
+
+from clustersim.workload.sharding.movement import Movement
+from clustersim.workload.sharding.sharding import Sharding
+from clustersim.workload.sharding.zero import zero
+
+__all__ = ["hsdp"]
+
+
+def hsdp(ranks: int, *, inner: int, weight: int, gradient: int, prefetch: int = 1, keeps: bool = False) -> Sharding:
+    """ZeRO-3 inside groups of ``inner`` ranks; the shards' gradients are summed over the groups.
+
+    Parameters
+    ----------
+    ranks : int
+        a multiple of ``inner``
+    inner : int
+        ranks that share one copy
+    weight, gradient, prefetch, keeps
+        as in :func:`clustersim.workload.sharding.zero.zero`
+
+    References
+    ----------
+    Zhao et al., PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel, 2023, section 3.2.2.
+    """
+    inner = min(inner, ranks)
+    if inner == ranks:
+        return zero(ranks, stage=3, weight=weight, gradient=gradient, prefetch=prefetch, keeps=keeps)
+    gather = Movement(kind="all_gather", what="weights", nbytes=weight, over="inner")
+    summed = Movement(kind="all_reduce", what="gradients", nbytes=gradient, over="outer", share=inner)
+    scattered = Movement(kind="reduce_scatter", what="gradients", nbytes=gradient, over="inner")
+    return Sharding(
+        name="hsdp",
+        weights=inner,
+        gradients=inner,
+        optimizer=inner,
+        gather=(gather,) if inner > 1 else (),
+        gather_again=(gather,) if inner > 1 and not keeps else (),
+        reduce=(scattered, summed) if inner > 1 else (summed,),
+        inner=inner,
+        each_micro_batch=True,
+        keeps=keeps,
+        prefetch=prefetch,
+    )
