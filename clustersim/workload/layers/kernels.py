@@ -7,6 +7,7 @@ memory, and the conventions of MFU leave them out.
 from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
+from clustersim.workload.precision import FORMATS
 from clustersim.workload.shard import WIDTH, Shard
 
 __all__ = ["gemm", "linear", "linear_input_gradient", "linear_weight_gradient", "memory_pass"]
@@ -18,7 +19,7 @@ def gemm(m: int, n: int, k: int, *, dtype: str, batch: int = 1) -> Kernel:
         kind="gemm",
         dtype=dtype,
         flops=2 * batch * m * n * k,
-        nbytes=WIDTH[dtype] * batch * (m * k + k * n + m * n),
+        nbytes=FORMATS[dtype].nbytes(batch * (m * k + k * n + m * n)),
         m=m,
         n=n,
         k=k,
@@ -28,12 +29,12 @@ def gemm(m: int, n: int, k: int, *, dtype: str, batch: int = 1) -> Kernel:
 
 def linear(shard: Shard, features_in: int, features_out: int) -> Kernel:
     """Y = X·W over the tokens of a micro-batch."""
-    return gemm(shard.tokens, features_out, features_in, dtype=shard.dtype)
+    return gemm(shard.tokens, features_out, features_in, dtype=shard.recipe.products)
 
 
 def linear_input_gradient(shard: Shard, features_in: int, features_out: int) -> Kernel:
     """dX = dY·Wᵀ."""
-    return gemm(shard.tokens, features_in, features_out, dtype=shard.dtype)
+    return gemm(shard.tokens, features_in, features_out, dtype=shard.recipe.products)
 
 
 def linear_weight_gradient(shard: Shard, features_in: int, features_out: int) -> Kernel:
@@ -42,7 +43,7 @@ def linear_weight_gradient(shard: Shard, features_in: int, features_out: int) ->
     operands = shard.width * shard.tokens * (features_in + features_out)
     return Kernel(
         kind="gemm",
-        dtype=shard.dtype,
+        dtype=shard.recipe.products,
         flops=2 * shard.tokens * elements,
         nbytes=operands + 2 * WIDTH[shard.gradient_dtype] * elements,
         m=features_in,

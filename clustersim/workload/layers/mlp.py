@@ -30,15 +30,15 @@ def mlp(shard: Shard) -> Block:
         forward=_compute(
             "mlp forward",
             linear(shard, *first),
-            memory_pass(activation, dtype=shard.dtype),
+            memory_pass(activation, dtype=shard.recipe.activations),
             linear(shard, *second),
         ),
         backward=_compute(
             "mlp backward",
-            *([memory_pass(mask, dtype=shard.dtype)] if shard.dropout else []),
+            *([memory_pass(mask, dtype=shard.recipe.activations)] if shard.dropout else []),
             linear_input_gradient(shard, *second),
             linear_weight_gradient(shard, *second),
-            memory_pass(activation_backward, dtype=shard.dtype),
+            memory_pass(activation_backward, dtype=shard.recipe.activations),
             linear_input_gradient(shard, *first),
         ),
         weight_gradient=_compute("mlp weight gradient", linear_weight_gradient(shard, *first)),
