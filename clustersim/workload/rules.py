@@ -10,6 +10,7 @@ from clustersim.workload.activations import Recompute
 from clustersim.workload.case import Case
 from clustersim.workload.schedule import SCHEDULES
 from clustersim.workload.shard import WIDTH, Attention
+from clustersim.workload.unsupported import unsupported_parts
 
 __all__ = ["find_faults"]
 
@@ -71,6 +72,9 @@ def _words(case: Case) -> Iterator[Fault]:
 
 def _unsupported(case: Case) -> Iterator[Fault]:
     plan = case.plan
+    if missing := unsupported_parts(case.model):
+        rule = f"cannot be simulated yet: {', '.join(missing)}"
+        yield Fault(key="model", value=case.model.name, rule=rule)
     for name, what in (("cp", "context parallelism"), ("ep", "expert parallelism")):
         value = getattr(plan, name)
         if isinstance(value, int) and value > 1:
@@ -199,7 +203,7 @@ def _gradients(case: Case) -> Iterator[Fault]:
 
 _DEGREES = ("plan.tp", "plan.cp", "plan.pp", "plan.dp", "num_devices")
 _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = (
-    (("plan.tp",), _tensor_parallel),
+    (("model", "plan.tp"), _tensor_parallel),
     (("plan.tp", "seq_len", "plan.sequence_parallel"), _sequence),
     (("plan.pp", "plan.vpp"), _stages),
     (("plan.pp", "plan.vpp", "plan.schedule"), _chunks),
