@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clustersim.workload.model import Model
-from clustersim.workload.plan import ParallelPlan, ScheduleName
-from clustersim.workload.schedule import Schedule
+from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.schedule import PlacedSchedule, Schedule
+from clustersim.workload.schedule.limits import LIMITS
 
 __all__ = ["Case"]
 
@@ -24,7 +25,7 @@ class Case:
     seq_len : int
         tokens of a sequence
     dtype : str
-        of weights and activations
+        name of a recipe of number formats
     num_devices : int, optional
         GPUs that the plan should fill
     """
@@ -43,9 +44,22 @@ class Case:
         return self.plan.tp * self.plan.cp * self.plan.pp
 
     @property
+    def num_virtual(self) -> int:
+        """Chunks a stage: vpp as given, else the only number that the schedule takes, else 1."""
+        if self.plan.vpp is not None:
+            return self.plan.vpp
+        schedule = self.plan.schedule
+        if isinstance(schedule, PlacedSchedule):
+            return schedule.num_virtual or 1
+        if not isinstance(schedule, str) or schedule not in LIMITS:
+            return 1
+        least, most = LIMITS[schedule].num_virtual
+        return least if most == least else 1
+
+    @property
     def num_virtual_stages(self) -> int:
         """pp · vpp."""
-        return self.plan.pp * self.plan.vpp
+        return self.plan.pp * self.num_virtual
 
     @property
     def sequence_parallel(self) -> bool:
@@ -53,11 +67,11 @@ class Case:
         return self.plan.tp > 1 and self.plan.sequence_parallel is not False
 
     @property
-    def schedule(self) -> ScheduleName | Schedule:
+    def schedule(self) -> str | Schedule:
         """As asked for, else by the number of chunks."""
         if self.plan.schedule is not None:
             return self.plan.schedule
-        return "interleaved" if self.plan.vpp > 1 else "1f1b"
+        return "interleaved" if self.num_virtual > 1 else "1f1b"
 
     @property
     def replicas(self) -> int:

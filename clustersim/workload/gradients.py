@@ -113,9 +113,8 @@ def write_shared(
         op = Collective(
             name="all-reduce embedding gradients", kind="all_reduce", slot="embedding", nbytes=nbytes, axis="pp"
         )
-        for r in reduced:
-            if ends & {chunks[r.chunk].placed[block].block.kind for block in r.bucket.blocks}:
-                numbers.append(program.add(op, stream="embedding", after=[r.op], phase="backward"))
+        holders = [r for r in reduced if ends & {chunks[r.chunk].placed[b].block.kind for b in r.bucket.blocks}]
+        numbers += [program.add(op, stream="embedding", after=[r.op], phase="backward") for r in holders]
     return numbers
 
 

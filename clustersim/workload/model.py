@@ -1,15 +1,30 @@
-"""A dense decoder: its shape, the matrices in it, and the exact count of its parameters."""
+"""A model: its shape, the sublayers of each layer, and the exact count of its parameters."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Literal, get_args
+
+from clustersim.workload.layer_run import LayerRun
+from clustersim.workload.model_check import check_model
+from clustersim.workload.shape.encoder import Encoder
+from clustersim.workload.shape.experts import Experts
+from clustersim.workload.shape.latent_attention import LatentAttention
+from clustersim.workload.shape.linear_attention import LinearAttention
+from clustersim.workload.shape.lora import LoRA
+from clustersim.workload.shape.mamba import Mamba
+from clustersim.workload.shape.patches import Patches
+from clustersim.workload.shape.sliding_window import SlidingWindow
+from clustersim.workload.shape.tower import Tower
+from clustersim.workload.sublayer import LAYOUT, Sublayer, matmul_parameters, matrices, parameters, targets
 
 __all__ = ["LARGEST", "Model", "Norm", "Positions"]
 
 Norm = Literal["layernorm", "rmsnorm"]
-Positions = Literal["rope", "learned", "alibi"]
+Positions = Literal["rope", "learned", "alibi", "relative", "none"]
 
 LARGEST: Mapping[str, int] = {
     "num_layers": 10_000,
@@ -27,31 +42,33 @@ LARGEST: Mapping[str, int] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Model:
-    """The shape of a decoder-only transformer, as its config or paper states it.
+    """The shape of a model, as its config or paper states it: an embedding, layers, a head.
 
-    In the formulas below h = ``hidden``, f = ``ffn_hidden``, L = ``num_layers``, V = ``vocab``, s = ``max_seq_len``,
-    a = ``num_heads``, k = ``num_kv_heads``, d = ``head_dim``.
+    A layer is a short sequence of sublayers: attention and an MLP where nothing else is said. What an architecture adds
+    is a small object in a field of its own. In the formulas below h = ``hidden``, f = ``ffn_hidden``,
+    L = ``num_layers``, V = ``vocab``, s = ``max_seq_len``, a = ``num_heads``, k = ``num_kv_heads``, d = ``head_dim``.
 
     Parameters
     ----------
     name : str
         card name, ``llama-3-70b``
     num_layers, hidden : int
-        transformer layers; width of the residual stream
+        layers, those of the decoder where there is an encoder too; width of the residual stream
     num_heads, num_kv_heads, head_dim : int
-        query heads, key and value heads (fewer under grouped-query attention), width of one head; a·d may differ from h
+        query heads, key and value heads (fewer under grouped-query attention), width of one head; a·d may differ from
+        h. 0 where no layer attends
     ffn_hidden : int
-        width inside the MLP
+        width inside the MLP; 0 where no layer has one
     gated_mlp : bool
         SwiGLU or GeGLU: three matrices instead of two
     vocab : int
-        rows of the embedding, padding included where the checkpoint stores it
+        rows of the embedding, padding included where the checkpoint stores it; 0 without one and without ``head``
     max_seq_len : int
         longest sequence [token]; rows of a learned position table
     norm : {"layernorm", "rmsnorm"}
         all norms of the model
-    positions : {"rope", "learned", "alibi"}
-        only ``learned`` has parameters
+    positions : {"rope", "learned", "alibi", "relative", "none"}
+        ``learned`` has a table of s rows, ``relative`` one of ``relative_buckets`` rows a stack
     tied_embeddings : bool
         the head is the embedding transposed: stored once, multiplied all the same
     qkv_bias, attention_output_bias, mlp_bias, norm_bias : bool
@@ -61,13 +78,53 @@ class Model:
     embedding_norm : bool
         a norm after the embedding (BLOOM)
     final_norm : bool
-        a norm after the last layer; False where layers norm after the residual add (OPT-350m)
+        a norm after the last layer; False where layers norm after the residual add (OPT-350m, BERT)
     parallel_residual : bool
         attention and MLP read the same input and are added once (GPT-NeoX); both keep their own norm
     extra_positions : int
         rows of the position table beyond s (OPT has 2)
     embedding_dim : int, optional
         width of embedding and head where it is not h: a matrix leads in and one leads out (OPT-350m)
+    causal : bool
+        a token attends to those before it only
+    shared_norm : bool
+        one norm for both branches of a parallel residual (Falcon-7B)
+    post_norms : bool
+        a second norm after each sublayer (Gemma-2)
+    attention_sinks : bool
+        a learned number a head in the denominator of the softmax (gpt-oss)
+    rotary_fraction : float
+        part of each head that ``rope`` rotates
+    relative_buckets : int
+        rows of the table of ``relative`` positions, with a columns
+    token_types : int
+        rows of the embedding of token types (BERT)
+    head : bool
+        a head over the vocabulary
+    head_bias : bool
+        V biases in the head (BERT)
+    head_transform : bool
+        a dense layer of h × h with bias and a norm before the head (BERT)
+    pooler : bool
+        a dense layer of h × h with bias on one token a sequence (BERT)
+    mtp : int
+        multi-token-prediction modules of DeepSeek-V3: two norms, a matrix of 2h × h, a layer as the last one and a
+        norm, with the model's own embedding and head. They are trained, and are no part of :attr:`num_parameters`
+    layout : str
+        a letter a layer, for layers of one sublayer: M Mamba, * attention, - MLP, E experts (Nemotron-H)
+    experts : Experts, optional
+    latent : LatentAttention, optional
+    window : SlidingWindow, optional
+    mamba : Mamba, optional
+        without ``layout``, every layer is a Mamba mixer alone
+    linear : LinearAttention, optional
+    encoder : Encoder, optional
+        the model is then an encoder-decoder, and ``num_layers`` and the like are the decoder's
+    patches : Patches, optional
+        the input is an image; ``vocab`` is 0
+    tower : Tower, optional
+        a second stack beside this one
+    adapters : LoRA, optional
     sources : Mapping[str, str]
         where each number comes from, or ``assumed``; not part of a comparison
 
@@ -101,91 +158,201 @@ class Model:
     parallel_residual: bool = False
     extra_positions: int = 0
     embedding_dim: int | None = None
+    causal: bool = True
+    shared_norm: bool = False
+    post_norms: bool = False
+    attention_sinks: bool = False
+    rotary_fraction: float = 1.0
+    relative_buckets: int = 0
+    token_types: int = 0
+    head: bool = True
+    head_bias: bool = False
+    head_transform: bool = False
+    pooler: bool = False
+    mtp: int = 0
+    layout: str = ""
+    experts: Experts | None = None
+    latent: LatentAttention | None = None
+    window: SlidingWindow | None = None
+    mamba: Mamba | None = None
+    linear: LinearAttention | None = None
+    encoder: Encoder | None = None
+    patches: Patches | None = None
+    tower: Tower | None = None
+    adapters: LoRA | None = None
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name, largest in LARGEST.items():
-            value = getattr(self, name)
-            if name == "embedding_dim" and value is None:
-                continue
-            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= largest:
-                raise ValueError(f"{name}: {value!r} must be a whole number from 1 to {largest}")
+        check_model(self, LARGEST)
         for name, words in (("norm", get_args(Norm)), ("positions", get_args(Positions))):
             if getattr(self, name) not in words:
                 raise ValueError(f"{name}: {getattr(self, name)!r} must be one of {', '.join(words)}")
-        if self.num_heads % self.num_kv_heads:
-            raise ValueError(f"num_kv_heads: {self.num_kv_heads} must divide the {self.num_heads} query heads")
-        if self.norm == "rmsnorm" and self.norm_bias:
-            raise ValueError("norm_bias: True must be False for rmsnorm, which has no bias")
-        if self.extra_positions < 0 or (self.extra_positions and self.positions != "learned"):
-            raise ValueError(f"extra_positions: {self.extra_positions} must be 0, or positive with learned positions")
+
+    def layer(self, index: int) -> tuple[Sublayer, ...]:
+        """Sublayers of layer ``index``, counted from 0, in order."""
+        if self.layout:
+            return (LAYOUT[self.layout[index]],)
+        if self.mamba:
+            return ("mamba",)
+        mixer: Sublayer = "latent_attention" if self.latent else "linear_attention" if self.linear else "attention"
+        crossed: tuple[Sublayer, ...] = ("cross_attention",) if self.encoder else ()
+        return (mixer, *crossed, "experts" if self.experts and self.experts.at(index) else "mlp")
+
+    def window_at(self, index: int) -> int | None:
+        """Tokens that attention in layer ``index`` looks back on; None: the whole sequence, or no attention."""
+        if self.window is None or "attention" not in self.layer(index) or not self.window.slides(index):
+            return None
+        return self.window.tokens
+
+    def layer_runs(self) -> tuple[LayerRun, ...]:
+        """The layers as runs of consecutive equal ones, the first layer first."""
+        runs = []
+        kinds = ((self.layer(i), self.window_at(i)) for i in range(self.num_layers))
+        first = 0
+        for (sublayers, window), equal in groupby(kinds):
+            count = sum(1 for _ in equal)
+            runs.append(LayerRun(first=first, count=count, sublayers=sublayers, window=window))
+            first += count
+        return tuple(runs)
+
+    def num_sublayers(self) -> Counter[Sublayer]:
+        """How many of each kind all layers have together."""
+        found: Counter[Sublayer] = Counter()
+        for run in self.layer_runs():
+            for name in run.sublayers:
+                found[name] += run.count
+        return found
+
+    def matrices(self, name: Sublayer) -> dict[str, tuple[int, int]]:
+        """Matrices of a sublayer, as :func:`clustersim.workload.sublayer.matrices` has them."""
+        return matrices(self, name)
+
+    def parameters(self, name: Sublayer) -> int:
+        """Parameters of a sublayer, as :func:`clustersim.workload.sublayer.parameters` counts them."""
+        return parameters(self, name)
+
+    def norm_parameters(self, index: int) -> int:
+        """Parameters of the norms of layer ``index``: one a sublayer, two with ``post_norms``, and those of q and k."""
+        sublayers = self.layer(index)
+        norms = (1 if self.shared_norm else len(sublayers)) * (1 + self.post_norms)
+        on_heads = self.qk_norm and "attention" in sublayers
+        return norms * self._norm_parameters(self.hidden) + on_heads * 2 * self._norm_parameters(self.head_dim)
 
     @property
     def attention_features(self) -> int:
-        """Columns of the queries of one token, a·d; rows of the output matrix."""
-        return self.num_heads * self.head_dim
+        """Rows of the output matrix of attention: a·d, the columns of the queries; of the values under ``latent``."""
+        return self.num_heads * (self.latent.value_dim if self.latent else self.head_dim)
 
     @property
     def qkv_features(self) -> int:
-        """Columns of queries, keys and values of one token, (a + 2k)·d."""
+        """Columns of queries, keys and values of one token, (a + 2k)·d; not under ``latent``."""
         return (self.num_heads + 2 * self.num_kv_heads) * self.head_dim
 
     @property
     def layer_matrices(self) -> dict[str, tuple[int, int]]:
-        """Matrices of one layer as (features in, features out), the q, k and v and the gate and up matrices fused."""
-        return {
-            "qkv": (self.hidden, self.qkv_features),
-            "attention_out": (self.attention_features, self.hidden),
-            "mlp_in": (self.hidden, self.ffn_hidden * (2 if self.gated_mlp else 1)),
-            "mlp_out": (self.ffn_hidden, self.hidden),
-        }
+        """Matrices of one sublayer of each kind as (features in, features out), q, k and v, and gate and up, fused."""
+        return {matrix: shape for name in self.num_sublayers() for matrix, shape in matrices(self, name).items()}
 
     @property
     def outer_matrices(self) -> dict[str, tuple[int, int]]:
-        """Matrices outside the layers that a token is multiplied by, as (features in, features out)."""
-        if self.embedding_dim is None:
-            return {"head": (self.hidden, self.vocab)}
-        return {
-            "project_in": (self.embedding_dim, self.hidden),
-            "project_out": (self.hidden, self.embedding_dim),
-            "head": (self.embedding_dim, self.vocab),
-        }
+        """Matrices outside the layers that every token is multiplied by, as (features in, features out)."""
+        found = {}
+        if self.embedding_dim is not None:
+            found["project_in"] = (self.embedding_dim, self.hidden)
+            found["project_out"] = (self.hidden, self.embedding_dim)
+        if self.head_transform:
+            found["transform"] = (self.hidden, self.hidden)
+        if self.head:
+            found["head"] = (self.embedding_width, self.vocab)
+        return found
+
+    @property
+    def sequence_matrices(self) -> dict[str, tuple[int, int, int]]:
+        """Matrices that a part of a sequence is multiplied by, as (features in, features out, tokens)."""
+        found = {}
+        if self.patches:
+            found["patches"] = (*self.patches.matrix(self.hidden), self.patches.num_patches)
+            if self.patches.num_classes:
+                found["classes"] = (self.hidden, self.patches.num_classes, 1)
+        if self.pooler:
+            found["pooler"] = (self.hidden, self.hidden, 1)
+        if self.tower:
+            found["projection"] = (self.hidden, self.tower.projection, 1)
+            found["tower_projection"] = (self.tower.hidden, self.tower.projection, 1)
+        return found
+
+    @property
+    def embedding_width(self) -> int:
+        """Columns of embedding and head."""
+        return self.hidden if self.embedding_dim is None else self.embedding_dim
+
+    @property
+    def encoder_stack(self) -> Model | None:
+        """The encoder's layers as a model of their own, without embedding and head."""
+        return None if self.encoder is None else self.encoder.stack(self)
+
+    @property
+    def tower_stack(self) -> Model | None:
+        """The second tower as a model of its own, without its projection."""
+        return None if self.tower is None else self.tower.stack(self)
+
+    @property
+    def architecture(self) -> str:
+        """What kind of model this is, in a few words."""
+        kinds = set(self.num_sublayers())
+        if self.tower:
+            return "two towers"
+        if self.encoder:
+            return "encoder-decoder"
+        family = "image encoder" if self.patches else "decoder" if self.causal else "encoder"
+        if "mamba" in kinds:
+            return f"{'state-space' if kinds == {'mamba'} else 'hybrid'} {family}"
+        sort = "mixture-of-experts" if "experts" in kinds else "linear-attention" if self.linear else "dense"
+        return f"{sort} {family}"
 
     @property
     def parameters_per_layer(self) -> dict[str, int]:
-        """Parameters of one layer by part.
+        """Parameters of one sublayer of each kind, and of the norms of the layer that has most.
 
         With every bias present ::
 
             attention  h·(a + 2k)·d + (a + 2k)·d  +  a·d·h + h
             mlp        2·h·f + f + h,  gated 3·h·f + 2·f + h
-            norms      2 · 2h,  rmsnorm 2 · h;  + 2·d weights with qk_norm
+            norms      2h a sublayer,  rmsnorm h;  + 2·d weights with qk_norm
         """
-        matrices = self.layer_matrices
-
-        def linear(name: str, *, bias: bool) -> int:
-            rows, columns = matrices[name]
-            return (rows + bias) * columns
-
-        return {
-            "attention": linear("qkv", bias=self.qkv_bias) + linear("attention_out", bias=self.attention_output_bias),
-            "mlp": linear("mlp_in", bias=self.mlp_bias) + linear("mlp_out", bias=self.mlp_bias),
-            "norms": 2 * self._norm_parameters(self.hidden) + self.qk_norm * 2 * self._norm_parameters(self.head_dim),
-        }
+        norms = max(self.norm_parameters(run.first) for run in self.layer_runs())
+        return {**{name: parameters(self, name) for name in self.num_sublayers()}, "norms": norms}
 
     @property
     def parameters_by_part(self) -> dict[str, int]:
-        """Parameters of the whole model by part; a tied head counts in the embedding alone."""
-        width = self.hidden if self.embedding_dim is None else self.embedding_dim
-        return {
-            "embedding": self.vocab * width,
-            "positions": (self.max_seq_len + self.extra_positions) * self.hidden if self.positions == "learned" else 0,
-            "projections": 0 if self.embedding_dim is None else 2 * width * self.hidden,
+        """Parameters of the whole model by part; a tied head counts in the embedding alone.
+
+        Parts that only some architectures have are there when they are not empty.
+        """
+        layers = sum(parameters(self, name) * count for name, count in self.num_sublayers().items())
+        layers += sum(self.norm_parameters(run.first) * run.count for run in self.layer_runs())
+        learned = (self.max_seq_len + self.extra_positions) * self.hidden if self.positions == "learned" else 0
+        found = {
+            "embedding": self.vocab * self.embedding_width,
+            "positions": learned + self.relative_buckets * self.num_heads,
+            "projections": 0 if self.embedding_dim is None else 2 * self.embedding_dim * self.hidden,
             "embedding_norm": self.embedding_norm * self._norm_parameters(self.hidden),
-            "layers": self.num_layers * sum(self.parameters_per_layer.values()),
+            "layers": layers,
             "final_norm": self.final_norm * self._norm_parameters(self.hidden),
-            "head": 0 if self.tied_embeddings else self.vocab * width,
+            "head": self.head * (self.embedding_width * (not self.tied_embeddings) + self.head_bias) * self.vocab,
         }
+        dense = (self.hidden + 1) * self.hidden
+        more = {
+            "token_types": self.token_types * self.hidden,
+            "patches": self.patches.parameters(self.hidden) if self.patches else 0,
+            "head_transform": self.head_transform * (dense + self._norm_parameters(self.hidden)),
+            "pooler": self.pooler * dense,
+            "encoder": self.encoder_stack.num_parameters if self.encoder_stack else 0,
+            "tower": self.tower_stack.num_parameters if self.tower_stack else 0,
+            "tower_projections": self.tower.projection_parameters(self.hidden) if self.tower else 0,
+            "adapters": self.adapter_parameters,
+        }
+        return found | {part: count for part, count in more.items() if count}
 
     @property
     def num_parameters(self) -> int:
@@ -194,18 +361,47 @@ class Model:
 
     @property
     def num_active_parameters(self) -> int:
-        """Parameters that one token meets: all of them in a dense model."""
-        return self.num_parameters
+        """Parameters that one token meets: all, but for the routed experts that it is not sent to."""
+        if self.experts is None:
+            return self.num_parameters
+        return self.num_parameters - self.num_sublayers()["experts"] * self.experts.idle_parameters(self.hidden)
+
+    @property
+    def mtp_parameters(self) -> int:
+        """Parameters of the multi-token-prediction modules, beyond :attr:`num_parameters`."""
+        last = self.num_layers - 1
+        layer = sum(parameters(self, name) for name in self.layer(last)) + self.norm_parameters(last)
+        return self.mtp * (2 * self.hidden**2 + 3 * self._norm_parameters(self.hidden) + layer)
+
+    @property
+    def adapter_parameters(self) -> int:
+        """Parameters of the adapters; the only ones that are trained where there are any."""
+        if self.adapters is None:
+            return 0
+        return sum(
+            run.count * self.adapters.rank * sum(found[name])
+            for run in self.layer_runs()
+            for found in [targets(self, run.sublayers)]
+            for name in self.adapters.targets
+            if name in found
+        )
+
+    @property
+    def num_trainable_parameters(self) -> int:
+        """Parameters that have a gradient, those of multi-token prediction included."""
+        return self.num_parameters + self.mtp_parameters if self.adapters is None else self.adapter_parameters
 
     @property
     def matmul_parameters(self) -> int:
         """Parameters that cost 2 FLOP a token in the forward pass.
 
-        The elements of :attr:`layer_matrices` and :attr:`outer_matrices`, the head also when it is tied; not the
-        embedding, which is a look-up, nor biases and norms.
+        The elements of the matrices of all layers, of the experts those that a token meets, and of
+        :attr:`outer_matrices`, the head also when it is tied; not the embedding, which is a look-up, nor biases and
+        norms. An encoder's count as if it read as many tokens as the decoder.
         """
-        per_layer = sum(rows * columns for rows, columns in self.layer_matrices.values())
-        return self.num_layers * per_layer + sum(rows * columns for rows, columns in self.outer_matrices.values())
+        found = sum(matmul_parameters(self, name) * count for name, count in self.num_sublayers().items())
+        found += sum(rows * columns for rows, columns in self.outer_matrices.values()) + self.adapter_parameters
+        return found + (self.encoder_stack.matmul_parameters if self.encoder_stack else 0)
 
     def _norm_parameters(self, width: int) -> int:
         return width * (2 if self.norm_bias else 1)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.op import Compute
-from clustersim.workload.shard import WIDTH, Dtype
+from clustersim.workload.precision import WIDTH, Dtype, Recipe, find_recipe
 
 __all__ = ["optimizer_step", "resident_bytes"]
 
 
 def resident_bytes(
-    parameters: int, *, dtype: Dtype, gradient_dtype: Dtype, shards: int = 1
+    parameters: int, *, dtype: str | Recipe, gradient_dtype: Dtype, shards: int = 1
 ) -> Mapping[str, int]:
     """What a rank holds of its parameters throughout a step, by memory key.
 
@@ -33,15 +33,16 @@ def resident_bytes(
     Rajbhandari et al., ZeRO, 2020, section 3.1 (12 bytes of state a parameter); Megatron-LM, distributed optimizer,
     table of bytes a parameter: 18 with fp32 gradients, 6 + 12/d sharded over d.
     """
-    state = 8 if dtype == "fp32" else 12
+    recipe = find_recipe(dtype)
+    state = 12 if recipe.master else 8
     return {
-        "gpu/weights": WIDTH[dtype] * parameters,
+        "gpu/weights": WIDTH[recipe.weights] * parameters,
         "gpu/gradients": WIDTH[gradient_dtype] * parameters,
         "gpu/optimizer": state * -(-parameters // shards),
     }
 
 
-def optimizer_step(parameters: int, *, dtype: Dtype, gradient_dtype: Dtype, shards: int = 1) -> Compute:
+def optimizer_step(parameters: int, *, dtype: str | Recipe, gradient_dtype: Dtype, shards: int = 1) -> Compute:
     """One update of this rank's parameters or of its shard.
 
     Passes, each over all tensors at once (multi-tensor kernels): fp16 checks the gradients for infinities and unscales
@@ -50,8 +51,9 @@ def optimizer_step(parameters: int, *, dtype: Dtype, gradient_dtype: Dtype, shar
     """
     gradient = WIDTH[gradient_dtype]
     shard = -(-parameters // shards)
-    low_precision_copy = 0 if dtype == "fp32" else WIDTH[dtype]
-    unscale = [memory_pass(2 * gradient * shard, dtype="fp32")] if dtype == "fp16" else []
+    recipe = find_recipe(dtype)
+    low_precision_copy = WIDTH[recipe.weights] if recipe.master else 0
+    unscale = [memory_pass(2 * gradient * shard, dtype="fp32")] if recipe.loss_scaling else []
     return Compute(
         name="adam",
         kind="optimizer",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clustersim.workload.op import Collective
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, Fragment
 from clustersim.workload.program import Program
-from clustersim.workload.schedule import Overlapped, Unit
+from clustersim.workload.schedule import Overlapped, Unit, units_of
 from clustersim.workload.stage_chunk import StageChunk
 
 __all__ = ["Trail", "message_slot", "write_units"]
@@ -41,9 +41,7 @@ def message_slot(side: str, hop: int) -> str:
     return side if hop == 1 else f"{side}{hop:+d}"
 
 
-def write_units(
-    program: Program, chunks: Sequence[StageChunk], row: Sequence[Unit | Overlapped]
-) -> Trail:
+def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Unit | Overlapped]) -> Trail:
     """Append a stage's units in order, with their receives and sends.
 
     Messages have a stream for each slot, so that no send holds up the computation. The receive of the unit at position
@@ -89,8 +87,7 @@ def write_units(
 
 def _last_backward(row: Sequence[Unit | Overlapped]) -> dict[tuple[str, int], int]:
     """(kind, chunk) -> the micro-batch of its last unit."""
-    units = (unit for entry in row for unit in ((entry,) if isinstance(entry, Unit) else (entry.forward, entry.backward)))
-    return {(unit.kind, unit.chunk): unit.micro_batch for unit in units}
+    return {(unit.kind, unit.chunk): unit.micro_batch for unit in units_of(row)}
 
 
 def _extend(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from clustersim.units import Unit
-from clustersim.workload.activations import Recompute
+from clustersim.workload.recompute import Recompute, RecomputeMethod
 from clustersim.workload.schedule import Schedule
 from clustersim.workload.shard import Attention, Dtype
+from clustersim.workload.sharding import Strategy
 
-__all__ = ["ParallelPlan", "ScheduleName"]
-
-ScheduleName = Literal["gpipe", "1f1b", "interleaved"]
+__all__ = ["ParallelPlan"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,16 +29,37 @@ class ParallelPlan:
         replicas; derived from the number of devices when None
     cp, ep : int
         context- and expert-parallel ranks; above 1 not yet supported
-    vpp : int
-        chunks of the model a stage
-    zero : int
+    vpp : int, optional
+        chunks of the model a stage; None: 1, or what the schedule asks for
+    zero : {0, 1, 2, 3}
         0: gradients are summed by all-reduce, every replica holds the optimizer state (DDP);
-        1: reduce-scatter, a shard of the state a replica, all-gather of the weights
+        1: reduce-scatter, a shard of the state a replica, all-gather of the weights; 2: also a shard of the gradients;
+        3: also a shard of the weights, gathered layer by layer before their use
+    fsdp : bool
+        PyTorch's fully sharded data parallelism: as ``zero`` 3
+    hsdp : int, optional
+        ranks over which weights are split under ``fsdp`` or ``zero`` 3, the splits repeated over the others; None: all
+    prefetch : int
+        layers whose weights are gathered ahead of the one in use
+    reshard : bool
+        give gathered weights back after the forward pass and gather them again for the backward pass
+    reduce_each : bool
+        where gradients or weights are split, reduce the gradients of each micro-batch; else after the last one, and
+        hold them whole until then
+    sharding : callable, optional
+        an own strategy instead of the above: number of ranks that hold the same weights ->
+        :class:`clustersim.workload.sharding.Sharding`
     schedule : str or callable, optional
-        ``gpipe``, ``1f1b``, ``interleaved``, or an own (num_stages, num_virtual, num_micro_batches) -> table;
-        None: ``interleaved`` with chunks, else ``1f1b``
+        a name in :data:`clustersim.workload.schedule.SCHEDULES`, the path of a table, or an own
+        (num_stages, num_virtual, num_micro_batches) -> table; None: ``interleaved`` with chunks, else ``1f1b``
     recompute : {"none", "selective", "full"}
-        nothing, the attention core, or each layer from its input is computed again in the backward pass
+        nothing, parts of each layer, or whole layers from their input are computed again in the backward pass
+    recompute_modules : tuple[str, ...]
+        the parts of ``selective``, of :data:`clustersim.workload.recompute.MODULES`
+    recompute_method : {"uniform", "block"}
+        ``full``: groups of ``recompute_layers`` layers, or the first so many of each chunk
+    recompute_layers : int, optional
+        None: 1 with ``uniform``, all with ``block``
     sequence_parallel : bool, optional
         split norms and residual stream along the sequence; None: with tp > 1
     axis_order : tuple[str, ...]
@@ -63,10 +83,19 @@ class ParallelPlan:
     dp: int | None = None
     cp: int = 1
     ep: int = 1
-    vpp: int = 1
+    vpp: int | None = None
     zero: int = 0
-    schedule: ScheduleName | Schedule | None = None
+    fsdp: bool = False
+    hsdp: int | None = None
+    prefetch: int = 1
+    reshard: bool = True
+    reduce_each: bool = True
+    sharding: Strategy | None = None
+    schedule: str | Schedule | None = None
     recompute: Recompute = "none"
+    recompute_modules: tuple[str, ...] = ("core",)
+    recompute_method: RecomputeMethod = "uniform"
+    recompute_layers: int | None = None
     sequence_parallel: bool | None = None
     axis_order: tuple[str, ...] = ("tp", "cp", "dp", "pp")
     bucket_bytes: Annotated[int | None, Unit("B")] = None

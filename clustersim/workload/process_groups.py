@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +36,8 @@ def process_groups(
     Returns
     -------
     tuple[GroupFamily, ...]
-        ``tp``, ``cp``, ``dp`` (also over cp, and over the stages that hold copies), ``dp_inner``, ``dp_outer``; the same
-        of experts; pairs of stages for the messages of each hop, ``forward`` and ``backward``; ``embedding`` of
+        ``tp``, ``cp``, ``dp`` (also over cp, and over the stages that hold copies), ``dp_inner``, ``dp_outer``; the
+        same of experts; pairs of stages for the messages of each hop, ``forward`` and ``backward``; ``embedding`` of
         (first, last) stages
     """
     copies = len(placement.routes) > 1
@@ -100,4 +101,4 @@ def _messages(stages: NDArray[np.int64], placement: Placement) -> list[GroupFami
 
 
 def _steps(route: Sequence[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    return list(zip(route[:-1], route[1:], strict=True))
+    return list(pairwise(route))

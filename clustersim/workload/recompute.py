@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["MODULES", "Recompute", "RecomputeMethod", "Recomputation"]
+__all__ = ["MODULES", "Recomputation", "Recompute", "RecomputeMethod"]
 
 Recompute = Literal["none", "selective", "full"]
 RecomputeMethod = Literal["uniform", "block"]

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import get_args
 
 from clustersim.faults import Fault, nearest_name
-from clustersim.workload.activations import Recompute
 from clustersim.workload.case import Case
-from clustersim.workload.schedule import SCHEDULES
+from clustersim.workload.precision import RECIPES, find_recipe
+from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
+from clustersim.workload.schedule import SCHEDULES, PlacedSchedule, legal
 from clustersim.workload.shard import WIDTH, Attention
+from clustersim.workload.unsupported import unsupported_parts
 
 __all__ = ["find_faults"]
 
@@ -29,14 +31,17 @@ def find_faults(case: Case) -> tuple[Fault, ...]:
 def _counts(case: Case) -> Iterator[Fault]:
     """Whole numbers from 1."""
     plan = case.plan
-    values = {f"plan.{n}": getattr(plan, n) for n in ("tp", "pp", "cp", "ep", "vpp")}
+    values = {f"plan.{n}": getattr(plan, n) for n in ("tp", "pp", "cp", "ep")}
     values |= {n: getattr(case, n) for n in ("global_batch", "micro_batch", "seq_len")}
-    optional = {"plan.dp": plan.dp, "plan.bucket_bytes": plan.bucket_bytes, "num_devices": case.num_devices}
+    optional = {f"plan.{n}": getattr(plan, n) for n in ("dp", "vpp", "bucket_bytes", "hsdp", "recompute_layers")}
+    optional["num_devices"] = case.num_devices
     values |= {key: value for key, value in optional.items() if value is not None}
     for key, value in values.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             nearest = max(1, round(value)) if isinstance(value, int | float) and abs(value) < 2**63 else 1
             yield Fault(key=key, value=value, rule="must be a whole number from 1", nearest=nearest)
+    if not isinstance(plan.prefetch, int) or isinstance(plan.prefetch, bool) or plan.prefetch < 0:
+        yield Fault(key="plan.prefetch", value=plan.prefetch, rule="must be a whole number from 0", nearest=1)
 
 
 def _words(case: Case) -> Iterator[Fault]:
@@ -44,18 +49,20 @@ def _words(case: Case) -> Iterator[Fault]:
     plan = case.plan
     choices: list[tuple[str, object, Sequence[str]]] = [
         ("plan.recompute", plan.recompute, get_args(Recompute)),
+        ("plan.recompute_method", plan.recompute_method, get_args(RecomputeMethod)),
+        *(("plan.recompute_modules", name, tuple(MODULES)) for name in plan.recompute_modules),
         ("plan.attention", plan.attention, get_args(Attention)),
         ("plan.gradient_dtype", plan.gradient_dtype, tuple(WIDTH)),
     ]
-    if not (plan.schedule is None or callable(plan.schedule)):
+    if not (plan.schedule is None or callable(plan.schedule) or _is_path(plan.schedule)):
         choices.append(("plan.schedule", plan.schedule, tuple(SCHEDULES)))
-    if case.dtype != "fp8":
-        choices.append(("dtype", case.dtype, tuple(WIDTH)))
+    if isinstance(case.dtype, str):
+        choices.append(("dtype", case.dtype, tuple(RECIPES)))
     for key, value, names in choices:
         if value not in names:
             nearest = nearest_name(str(value), names) or names[0]
             yield Fault(key=key, value=value, rule=f"must be one of {', '.join(names)}", nearest=nearest)
-    for name in ("dropout", "overlap_dp", "overlap_tp", "sequence_parallel"):
+    for name in ("dropout", "overlap_dp", "overlap_tp", "sequence_parallel", "fsdp", "reshard", "reduce_each"):
         value = getattr(plan, name)
         if not isinstance(value, bool) and not (name == "sequence_parallel" and value is None):
             yield Fault(key=f"plan.{name}", value=value, rule="must be true or false", nearest=bool(value))
@@ -69,21 +76,23 @@ def _words(case: Case) -> Iterator[Fault]:
         )
 
 
+def _is_path(schedule: object) -> bool:
+    """A table of the user's own, not a short name."""
+    return isinstance(schedule, str) and ("/" in schedule or schedule.endswith((".csv", ".toml")))
+
+
 def _unsupported(case: Case) -> Iterator[Fault]:
     plan = case.plan
+    if missing := unsupported_parts(case.model):
+        rule = f"cannot be simulated yet: {', '.join(missing)}"
+        yield Fault(key="model", value=case.model.name, rule=rule)
     for name, what in (("cp", "context parallelism"), ("ep", "expert parallelism")):
         value = getattr(plan, name)
         if isinstance(value, int) and value > 1:
             yield Fault(key=f"plan.{name}", value=value, rule=f"is not yet supported: {what}; must be 1", nearest=1)
-    if plan.zero in (2, 3):
-        rule = "is not yet supported: split gradients and weights; must be 0 or 1"
-        yield Fault(key="plan.zero", value=plan.zero, rule=rule, nearest=1)
-    elif plan.zero not in (0, 1) or type(plan.zero) is not int:
-        yield Fault(key="plan.zero", value=plan.zero, rule="must be 0 or 1", nearest=1 if plan.zero else 0)
-    if case.dtype == "fp8":
-        yield Fault(
-            key="dtype", value="fp8", rule=f"is not yet supported; must be one of {', '.join(WIDTH)}", nearest="bf16"
-        )
+    if plan.zero not in (0, 1, 2, 3) or type(plan.zero) is not int:
+        nearest = min(3, max(0, round(plan.zero))) if isinstance(plan.zero, int | float) else 0
+        yield Fault(key="plan.zero", value=plan.zero, rule="must be 0, 1, 2 or 3", nearest=nearest)
 
 
 def _tensor_parallel(case: Case) -> Iterator[Fault]:
@@ -130,25 +139,30 @@ def _stages(case: Case) -> Iterator[Fault]:
     if case.num_virtual_stages <= places:
         return
     rule = (
-        f"leaves a stage empty: pp {plan.pp} x vpp {plan.vpp} = {case.num_virtual_stages} stages must be at most the "
-        f"{case.model.num_layers} layers, embedding and head"
+        f"leaves a stage empty: pp {plan.pp} x vpp {case.num_virtual} = {case.num_virtual_stages} stages must be at "
+        f"most the {case.model.num_layers} layers, embedding and head"
     )
     if plan.pp <= places:
         yield Fault(key="plan.vpp", value=plan.vpp, rule=rule, nearest=places // plan.pp)
     else:
-        yield Fault(key="plan.pp", value=plan.pp, rule=rule, nearest=places // plan.vpp or 1)
+        yield Fault(key="plan.pp", value=plan.pp, rule=rule, nearest=places // case.num_virtual or 1)
 
 
 def _chunks(case: Case) -> Iterator[Fault]:
-    plan, schedule = case.plan, case.schedule
-    if plan.vpp > 1 and plan.pp == 1:
-        yield Fault(key="plan.vpp", value=plan.vpp, rule="must be 1 with one stage", nearest=1)
-    elif plan.vpp > 1 and schedule in ("gpipe", "1f1b"):
-        rule = f"must be interleaved for {plan.vpp} chunks a stage"
+    plan, schedule, num_virtual = case.plan, case.schedule, case.num_virtual
+    if num_virtual > 1 and plan.pp == 1:
+        yield Fault(key="plan.vpp", value=num_virtual, rule="must be 1 with one stage", nearest=1)
+    elif num_virtual > 1 and schedule in ("gpipe", "1f1b"):
+        rule = f"must be interleaved for {num_virtual} chunks a stage"
         yield Fault(key="plan.schedule", value=schedule, rule=rule, nearest="interleaved")
-    elif plan.vpp == 1 and schedule == "interleaved":
+    elif num_virtual == 1 and schedule == "interleaved":
         rule = "needs vpp above 1; must be 1f1b or gpipe"
         yield Fault(key="plan.schedule", value=schedule, rule=rule, nearest="1f1b")
+    elif isinstance(schedule, PlacedSchedule) and schedule.num_virtual not in (None, num_virtual):
+        rule = f"must be {schedule.num_virtual} for {schedule.name}"
+        yield Fault(key="plan.vpp", value=num_virtual, rule=rule, nearest=schedule.num_virtual)
+    elif schedule in SCHEDULES:
+        yield from (f for f in legal(str(schedule), plan.pp, num_virtual, 1) if f.key.startswith("plan."))
 
 
 def _devices(case: Case) -> Iterator[Fault]:
@@ -181,29 +195,41 @@ def _batch(case: Case) -> Iterator[Fault]:
     if batch % each:
         rule = f"must be a multiple of {by} = {each}"
         yield Fault(key="global_batch", value=batch, rule=rule, nearest=max(1, round(batch / each)) * each)
-    elif case.schedule == "interleaved" and case.num_micro_batches % case.plan.pp:
+    elif case.schedule in SCHEDULES:
+        count = case.num_micro_batches
+        for fault in legal(str(case.schedule), case.plan.pp, case.num_virtual, count):
+            if fault.key == "num_micro_batches" and isinstance(fault.nearest, int):
+                rule = f"gives {count} micro-batches a replica; {fault.rule}, each {by} = {each} sequences"
+                yield Fault(key="global_batch", value=batch, rule=rule, nearest=fault.nearest * each)
+
+
+def _sharding(case: Case) -> Iterator[Fault]:
+    plan = case.plan
+    ranks, inner = case.replicas * plan.cp, plan.hsdp
+    if inner is not None and (plan.fsdp or plan.zero == 3) and (ranks % inner or inner % plan.cp):
+        sizes = [n for n in range(plan.cp, ranks + 1, plan.cp) if ranks % n == 0]
+        nearest = min(sizes, key=lambda n: abs(n - inner))
         rule = (
-            f"gives {case.num_micro_batches} micro-batches a replica; interleaved needs a multiple of "
-            f"pp {case.plan.pp}: must be a multiple of {by} x pp = {each * case.plan.pp}"
+            f"must divide the {ranks} ranks of data parallelism, dp {case.replicas} x cp {plan.cp}, in multiples of cp"
         )
-        each *= case.plan.pp
-        yield Fault(key="global_batch", value=batch, rule=rule, nearest=max(1, round(batch / each)) * each)
+        yield Fault(key="plan.hsdp", value=inner, rule=rule, nearest=nearest)
 
 
 def _gradients(case: Case) -> Iterator[Fault]:
-    given = case.plan.gradient_dtype
-    if given not in ("fp32", case.dtype):
-        rule = f"must be fp32 or the training dtype {case.dtype}"
-        yield Fault(key="plan.gradient_dtype", value=given, rule=rule, nearest=case.dtype)
+    given, width = case.plan.gradient_dtype, find_recipe(case.dtype).activations
+    if given not in ("fp32", width):
+        rule = f"must be fp32 or the training dtype {width}"
+        yield Fault(key="plan.gradient_dtype", value=given, rule=rule, nearest=width)
 
 
 _DEGREES = ("plan.tp", "plan.cp", "plan.pp", "plan.dp", "num_devices")
 _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = (
-    (("plan.tp",), _tensor_parallel),
+    (("model", "plan.tp"), _tensor_parallel),
     (("plan.tp", "seq_len", "plan.sequence_parallel"), _sequence),
     (("plan.pp", "plan.vpp"), _stages),
     (("plan.pp", "plan.vpp", "plan.schedule"), _chunks),
     (_DEGREES, _devices),
     ((*_DEGREES, "plan.schedule", "global_batch", "micro_batch"), _batch),
+    ((*_DEGREES, "plan.zero", "plan.fsdp", "plan.hsdp"), _sharding),
     (("dtype", "plan.gradient_dtype"), _gradients),
 )

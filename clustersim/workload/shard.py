@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from clustersim.workload.model import Model
+from clustersim.workload.precision import WIDTH, Dtype, Recipe, find_recipe
 
 __all__ = ["WIDTH", "Attention", "Dtype", "Shard", "padded_vocab"]
 
 Attention = Literal["flash", "unfused"]
-Dtype = Literal["bf16", "fp16", "fp32"]
-
-WIDTH: Mapping[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
-"""Bytes of an element."""
 
 
 def padded_vocab(vocab: int, tp: int) -> int:
@@ -37,8 +33,8 @@ class Shard:
         sequences b
     seq_len : int
         tokens of a sequence s
-    dtype : {"bf16", "fp16", "fp32"}
-        of weights and activations
+    dtype : str or Recipe
+        name in :data:`clustersim.workload.precision.RECIPES`, or an own recipe
     gradient_dtype : {"bf16", "fp16", "fp32"}
         in which weight gradients are summed over micro-batches and ranks
     tp : int
@@ -54,7 +50,7 @@ class Shard:
     model: Model
     micro_batch: int
     seq_len: int
-    dtype: Dtype = "bf16"
+    dtype: str | Recipe = "bf16"
     gradient_dtype: Dtype = "fp32"
     tp: int = 1
     sequence_parallel: bool = False
@@ -62,9 +58,19 @@ class Shard:
     dropout: bool = False
 
     @property
+    def recipe(self) -> Recipe:
+        """The number formats that ``dtype`` names."""
+        return find_recipe(self.dtype)
+
+    @property
+    def unquantised(self) -> Shard:
+        """The same shard for products that the recipe leaves in its activations' dtype, such as the head's."""
+        return replace(self, dtype=replace(self.recipe, quantisation=None))
+
+    @property
     def width(self) -> int:
-        """Bytes of a weight or an activation."""
-        return WIDTH[self.dtype]
+        """Bytes of an activation that is not quantised."""
+        return self.recipe.width
 
     @property
     def tokens(self) -> int:

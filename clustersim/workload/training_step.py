@@ -15,11 +15,15 @@ from clustersim.workload.job import Job, Ledger
 from clustersim.workload.layers.placed import blocks
 from clustersim.workload.mesh import Mesh
 from clustersim.workload.model import Model
-from clustersim.workload.pipeline import stage_chunk
 from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.process_groups import process_groups
 from clustersim.workload.resolve import Resolved, resolve
-from clustersim.workload.schedule import Table, check
+from clustersim.workload.schedule import Overlapped, Placement, Table, Unit, check, placement_of, units_of
 from clustersim.workload.shard import WIDTH, Dtype, Shard
+from clustersim.workload.sharding.groups import parameter_groups
+from clustersim.workload.sharding.replicas import Replicas
+from clustersim.workload.sharding.strategy import strategy
+from clustersim.workload.stage_chunk import StageChunk, stage_chunk
 from clustersim.workload.stage_program import stage_program
 from clustersim.workload.stages import split
 
@@ -80,7 +84,8 @@ def training_step(
     )
     resolved = resolve(case)
     plan = resolved.plan
-    table = _table(resolved)
+    placement = placement_of(resolved.schedule, plan.pp, case.num_virtual)
+    table = _table(resolved, placement)
     shard = Shard(
         model=model,
         micro_batch=micro_batch,
@@ -92,20 +97,26 @@ def training_step(
         attention=plan.attention,
         dropout=plan.dropout,
     )
-    tied_here = model.tied_embeddings and plan.pp == 1
-    chunks = [
-        stage_chunk(blocks(shard, chunk, tied_here=tied_here), shard, plan, virtual_stage=v)
-        for v, chunk in enumerate(split(model.num_layers, plan.pp * plan.vpp))
-    ]
-    programs = [stage_program(s, chunks[s :: plan.pp], units, shard, plan) for s, units in enumerate(table)]
-    sizes = {"tp": plan.tp, "cp": plan.cp, "dp": case.replicas, "pp": plan.pp}
-    mesh = Mesh(names=plan.axis_order, sizes=tuple(sizes[axis] for axis in plan.axis_order))
+    copies = len(placement.routes)
+    ranks = copies * case.replicas * plan.cp
+    dense = Replicas(axis="dp", ranks=ranks, sharding=strategy(plan, shard.recipe)(ranks))
+    kinds = (dense,)
+    programs = []
+    for stage, row in enumerate(table):
+        chunks = [_chunk(stage, c, shard, plan, placement, row, kinds) for c in range(case.num_virtual)]
+        programs.append(stage_program(stage, chunks, row, shard, plan, kinds))
+    inner = dense.sharding.inner // plan.cp or 1
+    sizes = {"tp": (plan.tp,), "cp": (plan.cp,), "dp": (inner, case.replicas // inner), "pp": (plan.pp,)}
+    mesh = Mesh(
+        names=tuple(name for axis in plan.axis_order for name in _NAMES.get(axis, (axis,))),
+        sizes=tuple(size for axis in plan.axis_order for size in sizes[axis]),
+    )
     return Job(
         name=name or f"{model.name}-tp{plan.tp}-pp{plan.pp}-dp{plan.dp}",
         devices=None if devices is None else np.asarray(devices, dtype=np.int64),
         programs=tuple(programs),
         program_of=mesh.coordinate("pp"),
-        families=mesh.families(wrap=plan.vpp > 1, tied=model.tied_embeddings),
+        families=process_groups(mesh, placement, tied=model.tied_embeddings),
         ledger=ledger(model, tokens=global_batch * seq_len, seq_len=seq_len, dtype=dtype),
         plan=_as_mapping(plan),
         notes=resolved.notes,
@@ -133,11 +144,47 @@ def ledger(model: Model, *, tokens: int, seq_len: int, dtype: str) -> Ledger:
     )
 
 
-def _table(resolved: Resolved) -> Table:
+def _chunk(
+    stage: int,
+    chunk: int,
+    shard: Shard,
+    plan: ParallelPlan,
+    placement: Placement,
+    row: Sequence[Unit | Overlapped],
+    kinds: Sequence[Replicas],
+) -> StageChunk:
+    """One chunk of a stage: its part of the model, and the weights that travel with its passes."""
+    route, position = placement.position(stage, chunk)
+    parts = split(shard.model.num_layers, len(placement.routes[route]))
+    here = {placement.position(stage, c)[1] for c in range(placement.num_virtual)}
+    tied_here = shard.model.tied_embeddings and {0, len(parts) - 1} <= here
+    placed = blocks(shard, parts[position], tied_here=tied_here)
+    return stage_chunk(
+        placed,
+        shard,
+        plan,
+        stage=stage,
+        chunk=chunk,
+        placement=placement,
+        kinds=frozenset(unit.kind for unit in units_of(row)),
+        groups=parameter_groups(placed, shard, kinds, last=False),
+        last_groups=parameter_groups(placed, shard, kinds, last=True),
+        prefetch=kinds[0].sharding.prefetch,
+    )
+
+
+def _table(resolved: Resolved, placement: Placement) -> Table:
     """The schedule's table, proven to end."""
     plan, num_micro_batches = resolved.plan, resolved.num_micro_batches
-    table = resolved.schedule(plan.pp, plan.vpp, num_micro_batches)
-    faults = check(table, num_stages=plan.pp, num_virtual=plan.vpp, num_micro_batches=num_micro_batches)
+    num_virtual = plan.vpp or 1
+    table = resolved.schedule(plan.pp, num_virtual, num_micro_batches)
+    faults = check(
+        table,
+        num_stages=plan.pp,
+        num_virtual=num_virtual,
+        num_micro_batches=num_micro_batches,
+        placement=placement,
+    )
     if faults:
         raise BadInput(faults)
     return table
@@ -148,4 +195,14 @@ def _as_mapping(plan: ParallelPlan) -> dict[str, Any]:
     default = default_bucket_parameters(plan.dp or 1) * WIDTH[plan.gradient_dtype]
     filled = replace(plan, bucket_bytes=default if plan.bucket_bytes is None else plan.bucket_bytes)
     schedule = plan.schedule if isinstance(plan.schedule, str) else getattr(plan.schedule, "__name__", "own")
-    return asdict(replace(filled, schedule=None)) | {"schedule": schedule, "axis_order": list(plan.axis_order)}
+    own = None if plan.sharding is None else getattr(plan.sharding, "__name__", "own")
+    return asdict(replace(filled, schedule=None, sharding=None)) | {
+        "schedule": schedule,
+        "sharding": own,
+        "axis_order": list(plan.axis_order),
+        "recompute_modules": list(plan.recompute_modules),
+    }
+
+
+_NAMES = {"dp": ("dp_inner", "dp_outer")}
+"""Axes of the mesh that an axis of the plan is made of, the inner first."""

@@ -105,16 +105,16 @@ def _between(shard: Shard, *, passes: int) -> tuple[Kernel, ...]:
     q_and_k = shard.width * shard.tokens * (shard.query_features + shard.key_features)
     kernels = []
     if shard.model.qk_norm:
-        kernels.append(memory_pass(passes * q_and_k, dtype=shard.dtype))
+        kernels.append(memory_pass(passes * q_and_k, dtype=shard.recipe.activations))
     if shard.model.positions == "rope":
-        kernels.append(memory_pass(2 * q_and_k, dtype=shard.dtype))
+        kernels.append(memory_pass(2 * q_and_k, dtype=shard.recipe.activations))
     return tuple(kernels)
 
 
 def _mask_backward(shard: Shard) -> tuple[Kernel, ...]:
     """The output's gradient through the mask of dropout, over the tokens that this rank holds."""
     elements = shard.rows * shard.model.hidden
-    return (memory_pass((2 * shard.width + 1) * elements, dtype=shard.dtype),) if shard.dropout else ()
+    return (memory_pass((2 * shard.width + 1) * elements, dtype=shard.recipe.activations),) if shard.dropout else ()
 
 
 def _core_forward(shard: Shard) -> tuple[Kernel, ...]:
@@ -129,9 +129,9 @@ def _core_forward(shard: Shard) -> tuple[Kernel, ...]:
         return (_flash(shard, flops=2 * b * a * s * s * d, nbytes=nbytes),)
     passes = 2 * shard.width + shard.dropout * (2 * shard.width + 1)
     return (
-        gemm(s, s, d, batch=b * a, dtype=shard.dtype),
-        memory_pass(passes * _scores(shard), dtype=shard.dtype),
-        gemm(s, d, s, batch=b * a, dtype=shard.dtype),
+        gemm(s, s, d, batch=b * a, dtype=shard.recipe.products),
+        memory_pass(passes * _scores(shard), dtype=shard.recipe.activations),
+        gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
     )
 
 
@@ -151,11 +151,11 @@ def _core_backward(shard: Shard) -> tuple[Kernel, ...]:
         return (_flash(shard, flops=5 * b * a * s * s * d, nbytes=nbytes),)
     passes = 3 * shard.width + shard.dropout * (2 * shard.width + 1)
     return (
-        gemm(s, s, d, batch=b * a, dtype=shard.dtype),
-        gemm(s, d, s, batch=b * a, dtype=shard.dtype),
-        memory_pass(passes * _scores(shard), dtype=shard.dtype),
-        gemm(s, d, s, batch=b * a, dtype=shard.dtype),
-        gemm(s, d, s, batch=b * a, dtype=shard.dtype),
+        gemm(s, s, d, batch=b * a, dtype=shard.recipe.products),
+        gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
+        memory_pass(passes * _scores(shard), dtype=shard.recipe.activations),
+        gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
+        gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
     )
 
 
@@ -163,7 +163,7 @@ def _flash(shard: Shard, *, flops: int, nbytes: int) -> Kernel:
     """One fused kernel; m and n are the query and key lengths, k the head's width, batch the heads of all sequences."""
     return Kernel(
         kind="attention",
-        dtype=shard.dtype,
+        dtype=shard.recipe.products,
         flops=flops,
         nbytes=nbytes,
         m=shard.seq_len,

@@ -31,14 +31,14 @@ def embedding(shard: Shard) -> Block:
     narrow = w * rows * shard.embedding_dim
     mask = shard.rows * model.hidden * shard.dropout
     touched = WIDTH[shard.gradient_dtype] * (rows // shard.tp) * shard.embedding_dim
-    forward = [memory_pass(2 * narrow, dtype=shard.dtype)]
-    backward = [memory_pass(narrow + 2 * touched, dtype=shard.dtype)]
+    forward = [memory_pass(2 * narrow, dtype=shard.recipe.activations)]
+    backward = [memory_pass(narrow + 2 * touched, dtype=shard.recipe.activations)]
     if model.embedding_dim is not None:
         shape = (model.embedding_dim, model.hidden)
         forward += linear(shard, *shape)
         backward = [*linear_input_gradient(shard, *shape), *linear_weight_gradient(shard, *shape), *backward]
     if model.positions == "learned" or shard.dropout:
-        forward.append(memory_pass(2 * shard.residual_nbytes + mask, dtype=shard.dtype))
+        forward.append(memory_pass(2 * shard.residual_nbytes + mask, dtype=shard.recipe.activations))
     positions = model.parameters_by_part["positions"]
     projection = 0 if model.embedding_dim is None else model.embedding_dim * model.hidden
     return Block(

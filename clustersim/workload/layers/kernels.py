@@ -7,6 +7,7 @@ memory, and the conventions of MFU leave them out.
 from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
+from clustersim.workload.precision import FORMATS
 from clustersim.workload.shard import WIDTH, Shard
 
 __all__ = ["gemm", "linear", "linear_input_gradient", "linear_weight_gradient", "memory_pass", "weight_gradient_nbytes"]
@@ -18,7 +19,7 @@ def gemm(m: int, n: int, k: int, *, dtype: str, batch: int = 1) -> Kernel:
         kind="gemm",
         dtype=dtype,
         flops=2 * batch * m * n * k,
-        nbytes=WIDTH[dtype] * batch * (m * k + k * n + m * n),
+        nbytes=FORMATS[dtype].nbytes(batch * (m * k + k * n + m * n)),
         m=m,
         n=n,
         k=k,
@@ -29,7 +30,7 @@ def gemm(m: int, n: int, k: int, *, dtype: str, batch: int = 1) -> Kernel:
 def linear(shard: Shard, features_in: int, features_out: int, *, tokens: int | None = None) -> tuple[Kernel, ...]:
     """Y = X·W over the tokens of a micro-batch, or over so many."""
     rows = shard.tokens if tokens is None else tokens
-    return (gemm(rows, features_out, features_in, dtype=shard.dtype),)
+    return (gemm(rows, features_out, features_in, dtype=shard.recipe.products),)
 
 
 def linear_input_gradient(
@@ -37,7 +38,7 @@ def linear_input_gradient(
 ) -> tuple[Kernel, ...]:
     """dX = dY·Wᵀ."""
     rows = shard.tokens if tokens is None else tokens
-    return (gemm(rows, features_in, features_out, dtype=shard.dtype),)
+    return (gemm(rows, features_in, features_out, dtype=shard.recipe.products),)
 
 
 def linear_weight_gradient(
@@ -50,7 +51,7 @@ def linear_weight_gradient(
     return (
         Kernel(
             kind="gemm",
-            dtype=shard.dtype,
+            dtype=shard.recipe.products,
             flops=2 * rows * elements,
             nbytes=operands + 2 * WIDTH[shard.gradient_dtype] * elements,
             m=features_in,

@@ -34,20 +34,20 @@ def mlp(shard: Shard) -> Block:
             _piece(
                 "mlp forward",
                 *linear(shard, *first),
-                memory_pass(activation, dtype=shard.dtype),
+                memory_pass(activation, dtype=shard.recipe.activations),
                 *linear(shard, *second),
             ),
         ),
         backward=(
             _piece(
                 "mlp backward",
-                *([memory_pass(mask, dtype=shard.dtype)] if shard.dropout else []),
+                *([memory_pass(mask, dtype=shard.recipe.activations)] if shard.dropout else []),
                 *linear_input_gradient(shard, *second),
             ),
             _weights(*linear_weight_gradient(shard, *second)),
             _piece(
                 "mlp backward",
-                memory_pass(activation_backward, dtype=shard.dtype),
+                memory_pass(activation_backward, dtype=shard.recipe.activations),
                 *linear_input_gradient(shard, *first),
             ),
             _weights(*linear_weight_gradient(shard, *first)),
@@ -55,7 +55,7 @@ def mlp(shard: Shard) -> Block:
         parts=(
             Part(
                 name="activation",
-                op=_compute("mlp activation forward", memory_pass(activation, dtype=shard.dtype)),
+                op=_compute("mlp activation forward", memory_pass(activation, dtype=shard.recipe.activations)),
                 kept=w * rows * shard.ffn,
             ),
             norm_part(shard),

@@ -61,7 +61,7 @@ def norm_part(shard: Shard) -> Part:
 
 
 def _forward(shard: Shard) -> Kernel:
-    return memory_pass(2 * shard.residual_nbytes, dtype=shard.dtype)
+    return memory_pass(2 * shard.residual_nbytes, dtype=shard.recipe.activations)
 
 
 def _backward(shard: Shard, *, around: bool) -> tuple[Kernel, ...]:
@@ -72,12 +72,12 @@ def _backward(shard: Shard, *, around: bool) -> tuple[Kernel, ...]:
     PyTorch, ``aten/src/ATen/native/cuda/layer_norm_kernel.cu``, and Apex, ``csrc/layer_norm_cuda_kernel.cu``: the
     gradients of weight and bias have a kernel of their own. The sum is autograd's, an addition of two tensors.
     """
-    x = shard.residual_nbytes
-    sums = (memory_pass(3 * x, dtype=shard.dtype),) if around else ()
-    return (memory_pass(3 * x, dtype=shard.dtype), memory_pass(2 * x, dtype=shard.dtype), *sums)
+    x, dtype = shard.residual_nbytes, shard.recipe.activations
+    sums = (memory_pass(3 * x, dtype=dtype),) if around else ()
+    return (memory_pass(3 * x, dtype=dtype), memory_pass(2 * x, dtype=dtype), *sums)
 
 
 def _add(shard: Shard) -> Kernel:
     """Reads block output and residual, writes their sum; with dropout also a mask of one byte an element."""
     mask = shard.rows * shard.model.hidden * shard.dropout
-    return memory_pass(3 * shard.residual_nbytes + mask, dtype=shard.dtype)
+    return memory_pass(3 * shard.residual_nbytes + mask, dtype=shard.recipe.activations)

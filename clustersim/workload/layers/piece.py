@@ -18,7 +18,8 @@ class Piece:
     ----------
     op : Compute or Collective
     after : tuple[int, ...], optional
-        positions of earlier pieces that it waits for; None: the one before it. Ops of one stream keep their order anyway
+        positions of earlier pieces that it waits for; None: the one before it. Ops of one stream keep their order in
+        any case
     weight : bool
         computes gradients of weights: nothing but the optimizer waits for it, so a schedule may put it off
     """
@@ -36,7 +37,7 @@ def serial(*ops: Compute | Collective) -> tuple[Piece, ...]:
 def fused(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     """Kernels that follow one another without a collective between them as one op, which has the name of the first.
 
-    Of a piece that computes gradients of weights nothing but the name is lost: it is part of the pass that it stands in.
+    A piece that computes gradients of weights becomes part of the pass that it stands in.
     """
     found: list[Piece] = []
     place: list[int] = []

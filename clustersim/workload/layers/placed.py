@@ -47,4 +47,3 @@ def blocks(shard: Shard, chunk: Chunk, *, tied_here: bool) -> tuple[Placed, ...]
             placed.append(Placed(norm(shard, kind="final norm"), -1))
         placed.append(Placed(head(shard, tied_here=tied_here), -1))
     return tuple(placed)
-

@@ -2,8 +2,8 @@
 
 Kernels stand on the stream ``compute``, collectives on one stream for each slot. Bytes are counted under these keys:
 ``gpu/activations`` from forward to backward, ``gpu/workspace`` while an op runs, ``gpu/communication`` for what is on
-its way to or from another stage, ``gpu/weights`` and ``gpu/gradients`` for weights that were gathered and gradients that
-are yet to be reduced.
+its way to or from another stage, ``gpu/weights`` and ``gpu/gradients`` for gathered weights and for gradients that are
+yet to be reduced.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ class Chain:
         list[int]
             the number of each piece
         """
-        before, numbers = self.last, []
+        before = self.last
+        numbers: list[int] = []
         first = next((n for n, piece in enumerate(pieces) if isinstance(piece.op, Compute)), 0)
         waited: set[int] = set()
         for n, piece in enumerate(pieces):

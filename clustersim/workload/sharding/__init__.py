@@ -1,4 +1,4 @@
-"""Data parallelism: strategies for weights, gradients and optimizer state. A user's own is any callable of the shape."""
+"""Data parallelism: strategies for weights, gradients and optimizer state. A user's own is any such callable."""
 
 from __future__ import annotations
 

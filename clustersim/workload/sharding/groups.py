@@ -55,7 +55,7 @@ def parameter_groups(
             gather=tuple(ops("gather")),
             gather_again=tuple(ops("gather_again")),
             reduce=tuple(ops("reduce")),
-            gathered_nbytes=sum(WIDTH[shard.dtype] * n for kind, n in weights if kind.sharding.gather),
+            gathered_nbytes=sum(WIDTH[shard.recipe.weights] * n for kind, n in weights if kind.sharding.gather),
             gradient_nbytes=sum(
                 WIDTH[shard.gradient_dtype] * n for kind, n in weights if kind.sharding.each_micro_batch
             ),

@@ -9,7 +9,16 @@ from clustersim.workload.sharding.zero import zero
 __all__ = ["hsdp"]
 
 
-def hsdp(ranks: int, *, inner: int, weight: int, gradient: int, prefetch: int = 1, keeps: bool = False) -> Sharding:
+def hsdp(
+    ranks: int,
+    *,
+    inner: int,
+    weight: int,
+    gradient: int,
+    prefetch: int = 1,
+    keeps: bool = False,
+    each: bool = True,
+) -> Sharding:
     """ZeRO-3 inside groups of ``inner`` ranks; the shards' gradients are summed over the groups.
 
     Parameters
@@ -18,7 +27,7 @@ def hsdp(ranks: int, *, inner: int, weight: int, gradient: int, prefetch: int = 
         a multiple of ``inner``
     inner : int
         ranks that share one copy
-    weight, gradient, prefetch, keeps
+    weight, gradient, prefetch, keeps, each
         as in :func:`clustersim.workload.sharding.zero.zero`
 
     References
@@ -27,20 +36,20 @@ def hsdp(ranks: int, *, inner: int, weight: int, gradient: int, prefetch: int = 
     """
     inner = min(inner, ranks)
     if inner == ranks:
-        return zero(ranks, stage=3, weight=weight, gradient=gradient, prefetch=prefetch, keeps=keeps)
+        return zero(ranks, stage=3, weight=weight, gradient=gradient, prefetch=prefetch, keeps=keeps, each=each)
     gather = Movement(kind="all_gather", what="weights", nbytes=weight, over="inner")
     summed = Movement(kind="all_reduce", what="gradients", nbytes=gradient, over="outer", share=inner)
     scattered = Movement(kind="reduce_scatter", what="gradients", nbytes=gradient, over="inner")
     return Sharding(
         name="hsdp",
         weights=inner,
-        gradients=inner,
+        gradients=inner if each else 1,
         optimizer=inner,
         gather=(gather,) if inner > 1 else (),
         gather_again=(gather,) if inner > 1 and not keeps else (),
         reduce=(scattered, summed) if inner > 1 else (summed,),
         inner=inner,
-        each_micro_batch=True,
+        each_micro_batch=each,
         keeps=keeps,
         prefetch=prefetch,
     )

@@ -1,4 +1,4 @@
-"""A sharding: how the ranks of data parallelism divide weights, gradients and optimizer state, and what they exchange."""
+"""A sharding: how data-parallel ranks divide weights, gradients and optimizer state, and what they exchange."""
 
 from __future__ import annotations
 
@@ -61,4 +61,4 @@ class Sharding:
 
 
 Strategy = Callable[[int], Sharding]
-"""ranks that hold the same weights -> how they divide them. Dense weights and those of experts have different numbers."""
+"""ranks that hold the same weights -> how they divide them; dense weights and those of experts differ in ranks."""

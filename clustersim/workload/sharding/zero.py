@@ -9,7 +9,16 @@ from clustersim.workload.sharding.sharding import Sharding
 __all__ = ["zero"]
 
 
-def zero(ranks: int, *, stage: int, weight: int, gradient: int, prefetch: int = 1, keeps: bool = False) -> Sharding:
+def zero(
+    ranks: int,
+    *,
+    stage: int,
+    weight: int,
+    gradient: int,
+    prefetch: int = 1,
+    keeps: bool = False,
+    each: bool = True,
+) -> Sharding:
     """One of the stages.
 
     With P parameters of w bytes and g-byte gradients, the ranks each send and receive about ::
@@ -17,7 +26,8 @@ def zero(ranks: int, *, stage: int, weight: int, gradient: int, prefetch: int = 
         0, 1, 2   g·P (reduce-scatter) + w·P (all-gather)     stage 0 as an all-reduce of g·P
         3         g·P (reduce-scatter) + 2·w·P (all-gathers), (m times a step for m micro-batches)
 
-    Stage 2 and 3 reduce each micro-batch's gradients as they come, since nobody holds a whole gradient to add to.
+    Stages 2 and 3 reduce each micro-batch's gradients as they come, since nobody holds a whole gradient to add to,
+    unless they are told to hold one and reduce it once.
 
     Parameters
     ----------
@@ -30,6 +40,8 @@ def zero(ranks: int, *, stage: int, weight: int, gradient: int, prefetch: int = 
         layers gathered ahead
     keeps : bool
         stage 3: weights are kept from the forward to the backward pass
+    each : bool
+        stages 2 and 3: reduce each micro-batch; else after the last one, with whole gradients until then
 
     References
     ----------
@@ -42,21 +54,21 @@ def zero(ranks: int, *, stage: int, weight: int, gradient: int, prefetch: int = 
     if stage < 3:
         return Sharding(
             name=f"zero-{stage}",
-            gradients=ranks if stage == 2 else 1,
+            gradients=ranks if stage == 2 and each else 1,
             optimizer=ranks,
             reduce=reduce,
             refresh=(gather,),
-            each_micro_batch=stage == 2,
+            each_micro_batch=stage == 2 and each,
         )
     return Sharding(
         name="zero-3",
         weights=ranks,
-        gradients=ranks,
+        gradients=ranks if each else 1,
         optimizer=ranks,
         gather=(gather,),
         gather_again=() if keeps else (gather,),
         reduce=reduce,
-        each_micro_batch=True,
+        each_micro_batch=each,
         keeps=keeps,
         prefetch=prefetch,
     )

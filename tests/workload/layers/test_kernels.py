@@ -20,13 +20,13 @@ def test_gemm_counts_each_operand_once() -> None:
 
 def test_the_three_products_of_a_linear_layer(gpt: Model, new_shard: Callable[..., Shard]) -> None:
     shard = new_shard(gpt)
-    products = [product(shard, 10, 30) for product in (linear, linear_input_gradient, linear_weight_gradient)]
+    products = [product(shard, 10, 30)[0] for product in (linear, linear_input_gradient, linear_weight_gradient)]
     assert [(k.m, k.n, k.k) for k in products] == [(256, 30, 10), (256, 10, 30), (10, 30, 256)]
     assert {k.flops for k in products} == {2 * 256 * 10 * 30}
 
 
 def test_the_weight_gradient_is_read_and_written_in_its_own_dtype(gpt: Model, new_shard: Callable[..., Shard]) -> None:
-    wide, narrow = (linear_weight_gradient(new_shard(gpt, gradient_dtype=g), 10, 30).nbytes for g in ("fp32", "bf16"))
+    wide, narrow = (linear_weight_gradient(new_shard(gpt, gradient_dtype=g), 10, 30)[0].nbytes for g in ("fp32", "bf16"))
     assert wide - narrow == 2 * 2 * 10 * 30
     assert narrow == 2 * 256 * (10 + 30) + 2 * 2 * 10 * 30
 

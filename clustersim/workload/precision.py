@@ -1,0 +1,241 @@
+"""Number formats, and the recipes that mix them: in what a job multiplies, keeps, reduces and updates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from clustersim.faults import BadInput, Fault, nearest_name
+from clustersim.units import Unit
+
+__all__ = ["FORMATS", "RECIPES", "WIDTH", "Dtype", "Format", "Quantisation", "Recipe", "find_recipe"]
+
+Dtype = Literal["bf16", "fp16", "fp32"]
+
+WIDTH: Mapping[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
+"""Bytes of an element of a tensor that is not quantised."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Format:
+    """How the elements of a matrix product's operand are stored.
+
+    Parameters
+    ----------
+    dtype : str
+        of the matrix units that multiply it, as a GPU's card names their peak
+    bits : int
+        of an element
+    block : int
+        elements that share a scale; 0: one scale a tensor, which is not counted
+    scale_bytes : int
+        of one scale [B]
+    """
+
+    dtype: str
+    bits: int
+    block: int = 0
+    scale_bytes: Annotated[int, Unit("B")] = 0
+
+    def nbytes(self, elements: int) -> int:
+        """Bytes of a tensor with its scales [B]."""
+        scales = -(-elements // self.block) * self.scale_bytes if self.block else 0
+        return -(-elements * self.bits // 8) + scales
+
+
+FORMATS: Mapping[str, Format] = {
+    "fp32": Format(dtype="fp32", bits=32),
+    "tf32": Format(dtype="tf32", bits=32),
+    "bf16": Format(dtype="bf16", bits=16),
+    "fp16": Format(dtype="fp16", bits=16),
+    "fp8": Format(dtype="fp8", bits=8),
+    "fp8 1x128": Format(dtype="fp8", bits=8, block=128, scale_bytes=4),
+    "fp8 128x128": Format(dtype="fp8", bits=8, block=128 * 128, scale_bytes=4),
+    "mxfp8": Format(dtype="mxfp8", bits=8, block=32, scale_bytes=1),
+    "nvfp4": Format(dtype="nvfp4", bits=4, block=16, scale_bytes=1),
+}
+"""Formats of operands. tf32 is a way to multiply fp32 tensors; E4M3 and E5M2 are as wide and as fast as each other.
+
+Sources: Open Compute Project, Microscaling Formats (MX) 1.0, 2023, table 1 (32 elements, one E8M0 scale); DeepSeek-V3,
+2024, section 3.3.2 (tiles of 1 x 128, blocks of 128 x 128, fp32 scales); NVIDIA, Pretraining Large Language Models
+with NVFP4, 2025, section 2 (16 elements, one E4M3 scale, and one fp32 scale a tensor). The 16 x 16 blocks in which that
+recipe scales weights store their scale once a row, so weights take the same bytes as activations.
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quantisation:
+    """How the operands of linear layers are made from 16-bit tensors, for forward and backward products alike.
+
+    Parameters
+    ----------
+    activations : Format
+        of a layer's input and of the gradient of its output
+    weights : Format
+    searches : int
+        reads of a tensor that find its largest value before it can be cast
+    copies : int
+        times that a tensor is stored: by row for one product and by column for the other
+    """
+
+    activations: Format
+    weights: Format
+    searches: int = 0
+    copies: int = 2
+
+    def cast_nbytes(self, elements: int, *, width: int) -> int:
+        """Bytes that casting an activation of ``width`` bytes an element reads and writes [B]."""
+        return self._read(elements, width) + self.copies * self.activations.nbytes(elements)
+
+    def weight_cast_nbytes(self, elements: int, *, width: int) -> int:
+        """The same of a weight; once a step, as the copies serve all its micro-batches."""
+        return self._read(elements, width) + self.weight_copies_nbytes(elements)
+
+    def weight_copies_nbytes(self, elements: int) -> int:
+        """What is held of a weight beside its 16-bit tensor [B]."""
+        return self.copies * self.weights.nbytes(elements)
+
+    def _read(self, elements: int, width: int) -> int:
+        return (1 + self.searches) * width * elements
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe:
+    """The number formats of a training job.
+
+    Attention core, norms, residual stream, embedding and head are never quantised: only the layers' linear products.
+
+    Parameters
+    ----------
+    name : str
+        as a job's ``dtype`` gives it
+    weights : {"bf16", "fp16", "fp32"}
+        kept on the device, and gathered over replicas
+    activations : {"bf16", "fp16", "fp32"}
+        residual stream, and all that is written between products
+    gradients : {"bf16", "fp16", "fp32"}
+        in which weight gradients are summed over micro-batches and reduced, where the plan does not say
+    products : str
+        what multiplies operands that are not quantised: a name in :data:`FORMATS`
+    master : {"fp32"}, optional
+        copy of the weights that the optimizer updates; None: it updates the weights themselves
+    moments : {"bf16", "fp16", "fp32"}
+        the optimizer's averages
+    quantisation : Quantisation, optional
+        of the layers' linear products
+    loss_scaling : bool
+        gradients are unscaled and searched for infinities before the update
+    """
+
+    name: str
+    weights: Dtype
+    activations: Dtype
+    gradients: Dtype
+    products: str
+    master: Literal["fp32"] | None = "fp32"
+    moments: Dtype = "fp32"
+    quantisation: Quantisation | None = None
+    loss_scaling: bool = False
+
+    @property
+    def width(self) -> int:
+        """Bytes of an activation that is not quantised."""
+        return WIDTH[self.activations]
+
+    @property
+    def updated_width(self) -> int:
+        """Bytes of a weight as the optimizer reads and writes it: the master copy, or the weight itself."""
+        return WIDTH[self.master or self.weights]
+
+    @property
+    def activation_operand(self) -> Format:
+        """Of a linear layer's input, and of the gradient of its output."""
+        return FORMATS[self.products] if self.quantisation is None else self.quantisation.activations
+
+    @property
+    def weight_operand(self) -> Format:
+        """Of a linear layer's weight."""
+        return FORMATS[self.products] if self.quantisation is None else self.quantisation.weights
+
+
+def _sixteen_bit(name: str, quantisation: Quantisation, *, moments: Dtype = "fp32") -> Recipe:
+    """bf16 training whose linear products are quantised."""
+    return Recipe(
+        name=name,
+        weights="bf16",
+        activations="bf16",
+        gradients="fp32",
+        products="bf16",
+        moments=moments,
+        quantisation=quantisation,
+    )
+
+
+_FP8 = FORMATS["fp8"]
+_MXFP8 = FORMATS["mxfp8"]
+_NVFP4 = FORMATS["nvfp4"]
+
+RECIPES: Mapping[str, Recipe] = {
+    "bf16": Recipe(name="bf16", weights="bf16", activations="bf16", gradients="fp32", products="bf16"),
+    "fp16": Recipe(
+        name="fp16", weights="fp16", activations="fp16", gradients="fp16", products="fp16", loss_scaling=True
+    ),
+    "fp32": Recipe(name="fp32", weights="fp32", activations="fp32", gradients="fp32", products="fp32", master=None),
+    "tf32": Recipe(name="tf32", weights="fp32", activations="fp32", gradients="fp32", products="tf32", master=None),
+    "fp8": _sixteen_bit("fp8", Quantisation(activations=_FP8, weights=_FP8)),
+    "fp8_current": _sixteen_bit("fp8_current", Quantisation(activations=_FP8, weights=_FP8, searches=1)),
+    "fp8_blockwise": _sixteen_bit(
+        "fp8_blockwise",
+        Quantisation(activations=FORMATS["fp8 1x128"], weights=FORMATS["fp8 128x128"]),
+        moments="bf16",
+    ),
+    "mxfp8": _sixteen_bit("mxfp8", Quantisation(activations=_MXFP8, weights=_MXFP8)),
+    "nvfp4": _sixteen_bit("nvfp4", Quantisation(activations=_NVFP4, weights=_NVFP4, searches=1)),
+}
+"""Recipes by name.
+
+bf16, fp16
+    mixed precision: 16-bit weights, activations and products, an fp32 master copy and fp32 moments; Megatron-LM sums
+    the gradients of bf16 in fp32 and those of fp16 in fp16 where nothing else is asked for
+fp32, tf32
+    fp32 throughout; products on the vector units, or on the matrix units in tf32
+fp8
+    one scale a tensor, from the largest values of earlier steps: delayed scaling, which finds this step's largest value
+    while it casts
+fp8_current
+    one scale a tensor, from its own largest value: one more read of each tensor
+fp8_blockwise
+    fp32 scales of 1 x 128 activations and 128 x 128 weights; fp32 gradients and master copy, bf16 moments
+mxfp8
+    one 8-bit scale of 32 elements, both ways of a tensor quantised from the 16-bit tensor
+nvfp4
+    one 8-bit scale of 16 elements and one fp32 scale a tensor, which takes one more read; the Hadamard transform of
+    the weight gradient's operands is part of the cast
+
+All quantised recipes keep the bf16 weights, and each weight quantised by row and by column for the whole step. A scale
+a tensor needs the second copy on Hopper, whose fp8 units multiply one layout only; Blackwell's take both and need it
+not, which is not modelled. Casts are kernels of their own: fusing them into the norm or activation before would save
+their read. Layers that the recipe of NVFP4 leaves in bf16 are quantised here like the rest.
+
+Sources: Micikevicius et al., Mixed Precision Training, 2018, section 3; NVIDIA Transformer Engine, user guide, low
+precision training (delayed, current and blockwise scaling, MXFP8, NVFP4; handling transposes); DeepSeek-V3, 2024,
+section 3.3.3 (fp32 master weights and gradients, bf16 moments); Rouhani et al., Microscaling Data Formats for Deep
+Learning, 2023; NVIDIA, Pretraining Large Language Models with NVFP4, 2025, section 4.
+"""
+
+
+def find_recipe(dtype: str | Recipe) -> Recipe:
+    """The recipe of a job's ``dtype``: a name in :data:`RECIPES`, or an own one.
+
+    Raises
+    ------
+    BadInput
+        when no recipe has that name
+    """
+    if isinstance(dtype, Recipe):
+        return dtype
+    if dtype not in RECIPES:
+        rule = f"must be one of {', '.join(RECIPES)}"
+        raise BadInput([Fault(key="dtype", value=dtype, rule=rule, nearest=nearest_name(dtype, RECIPES) or "bf16")])
+    return RECIPES[dtype]

@@ -1,0 +1,108 @@
+"""A mixture of experts in place of the MLP: a router sends each token to a few of many small MLPs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clustersim.workload.shape.counts import require_counts
+
+__all__ = ["Experts"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Experts:
+    """The experts of a layer, and which layers have them.
+
+    Layer i, counted from 0, has experts where i ≥ ``first_dense`` and ``every`` divides i + 1; the others keep the MLP.
+
+    Parameters
+    ----------
+    num_experts : int
+        routed experts of a layer, E
+    top_k : int
+        of them that each token meets
+    ffn_hidden : int
+        width inside one expert
+    shared_ffn_hidden : int
+        width inside all experts that every token meets, together; 0: none
+    num_shared : int
+        how many these are; several of equal width cost as much as one that is as wide as all
+    every, first_dense : int
+        which layers, as above
+    gated : bool
+        three matrices an expert instead of two
+    bias : bool
+        bias vectors in the experts (gpt-oss)
+    router_bias : bool
+        a learned number an expert, added to its scores (DeepSeek-V3, gpt-oss)
+    shared_gate : bool
+        the output of the shared experts is scaled by a number that a vector of h weights gives (Qwen2-MoE)
+
+    Raises
+    ------
+    ValueError
+        naming field, value and rule
+    """
+
+    num_experts: int
+    top_k: int
+    ffn_hidden: int
+    shared_ffn_hidden: int = 0
+    num_shared: int = 0
+    every: int = 1
+    first_dense: int = 0
+    gated: bool = True
+    bias: bool = False
+    router_bias: bool = False
+    shared_gate: bool = False
+
+    def __post_init__(self) -> None:
+        require_counts(self, "num_experts", "top_k", "ffn_hidden", "every")
+        require_counts(self, "shared_ffn_hidden", "num_shared", "first_dense", least=0)
+        if self.top_k > self.num_experts:
+            raise ValueError(f"top_k: {self.top_k} must be at most the {self.num_experts} experts")
+        if (self.num_shared == 0) != (self.shared_ffn_hidden == 0):
+            rule = "must be 0 without shared experts, and positive with them"
+            raise ValueError(f"shared_ffn_hidden: {self.shared_ffn_hidden} {rule}")
+        if self.num_shared and self.shared_ffn_hidden % self.num_shared:
+            raise ValueError(f"shared_ffn_hidden: {self.shared_ffn_hidden} must divide over {self.num_shared} experts")
+        if self.shared_gate and not self.num_shared:
+            raise ValueError("shared_gate: True must be False without shared experts")
+
+    def at(self, layer: int) -> bool:
+        """Whether layer ``layer``, counted from 0, has experts."""
+        return layer >= self.first_dense and (layer + 1) % self.every == 0
+
+    def matrices(self, hidden: int) -> dict[str, tuple[int, int]]:
+        """Matrices as (features in, features out): the router's, those of one routed expert, those of the shared ones.
+
+        Those of one expert are named ``expert_…``; a token meets them ``top_k`` times.
+        """
+        wide = 2 if self.gated else 1
+        found = {
+            "router": (hidden, self.num_experts),
+            "expert_in": (hidden, wide * self.ffn_hidden),
+            "expert_out": (self.ffn_hidden, hidden),
+        }
+        if self.num_shared:
+            found["shared_in"] = (hidden, wide * self.shared_ffn_hidden)
+            found["shared_out"] = (self.shared_ffn_hidden, hidden)
+        if self.shared_gate:
+            found["shared_gate"] = (hidden, 1)
+        return found
+
+    def expert_parameters(self, hidden: int) -> int:
+        """Parameters of one routed expert."""
+        wide = (2 if self.gated else 1) * self.ffn_hidden
+        return hidden * wide + self.ffn_hidden * hidden + self.bias * (wide + hidden)
+
+    def parameters(self, hidden: int) -> int:
+        """Parameters of a layer's router and experts, all of them."""
+        outside = sum(
+            rows * columns for name, (rows, columns) in self.matrices(hidden).items() if "expert_" not in name
+        )
+        return outside + self.router_bias * self.num_experts + self.num_experts * self.expert_parameters(hidden)
+
+    def idle_parameters(self, hidden: int) -> int:
+        """Parameters of a layer that one token does not meet."""
+        return (self.num_experts - self.top_k) * self.expert_parameters(hidden)
