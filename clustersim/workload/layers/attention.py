@@ -12,6 +12,7 @@ from clustersim.workload.layers.kernels import (
     linear_weight_gradient,
     memory_pass,
 )
+from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
@@ -35,24 +36,29 @@ def attention(shard: Shard) -> Block:
         kind="attention",
         forward=_compute(
             "attention forward",
-            linear(shard, *qkv),
+            *linear(shard, *qkv),
             *_between(shard, passes=2),
             *_core_forward(shard),
-            linear(shard, *out),
+            *linear(shard, *out),
         ),
         backward=_compute(
             "attention backward",
             *_mask_backward(shard),
-            linear_input_gradient(shard, *out),
-            linear_weight_gradient(shard, *out),
+            *linear_input_gradient(shard, *out),
+            *linear_weight_gradient(shard, *out),
             *_core_backward(shard),
             *_between(shard, passes=3),
-            linear_input_gradient(shard, *qkv),
+            *linear_input_gradient(shard, *qkv),
         ),
-        weight_gradient=_compute("attention weight gradient", linear_weight_gradient(shard, *qkv)),
+        weight_gradient=_compute("attention weight gradient", *linear_weight_gradient(shard, *qkv)),
         core=_compute("attention core forward", *_core_forward(shard)),
         parameters=_parameters(shard),
         replicated_parameters=model.attention_output_bias * model.hidden + _qk_norm_parameters(shard),
+        matrices=(
+            Matrix(features_in=model.hidden, features_out=shard.query_features),
+            Matrix(features_in=model.hidden, features_out=shard.key_features, count=2),
+            Matrix(features_in=shard.query_features, features_out=model.hidden),
+        ),
         gathers=True,
         reduces=True,
         kept=kept,

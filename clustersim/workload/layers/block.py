@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from clustersim.workload.activations import Recompute
+from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
 
 __all__ = ["Block", "again"]
@@ -30,6 +31,8 @@ class Block:
         weights on this rank
     replicated_parameters : int
         of these, weights that every tensor-parallel rank holds
+    matrices : tuple[Matrix, ...]
+        of the parameters, those that are matrices; query, key and value and gate and up each by itself
     gathers : bool
         reads the whole sequence, column-parallel: gathered before under sequence parallelism; its input's
         gradient is a partial sum
@@ -52,6 +55,7 @@ class Block:
     core: Compute | None = None
     parameters: int = 0
     replicated_parameters: int = 0
+    matrices: tuple[Matrix, ...] = ()
     gathers: bool = False
     reduces: bool = False
     produces: bool = False

@@ -10,6 +10,7 @@ from clustersim.workload.layers.kernels import (
     linear_weight_gradient,
     memory_pass,
 )
+from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Collective, Compute
 from clustersim.workload.shard import Shard
 
@@ -31,10 +32,10 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
         this rank's embedding is the head's matrix: no weights of its own
     """
     model, rows, w = shard.model, shard.tokens, shard.width
-    logits = rows * shard.vocab
+    logits, plain = rows * shard.vocab, shard.unquantised
     shape = (shard.embedding_dim, shard.vocab)
     forward = [
-        linear(shard, *shape),
+        *linear(plain, *shape),
         memory_pass((w + 4) * logits, dtype="fp32"),
         memory_pass(4 * logits, dtype="fp32"),
         memory_pass(8 * logits, dtype="fp32"),
@@ -43,15 +44,17 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
     backward = [
         memory_pass(8 * logits, dtype="fp32"),
         memory_pass((4 + w) * logits, dtype="fp32"),
-        linear_input_gradient(shard, *shape),
+        *linear_input_gradient(plain, *shape),
     ]
-    weight_gradient = [linear_weight_gradient(shard, *shape)]
+    weight_gradient = [*linear_weight_gradient(plain, *shape)]
+    matrices = [] if tied_here else [Matrix(features_in=shape[0], features_out=shape[1], hidden=False)]
     projection, projected = 0, 0
     if model.embedding_dim is not None:
         narrow = (model.hidden, model.embedding_dim)
-        forward.insert(0, linear(shard, *narrow))
-        backward.append(linear_input_gradient(shard, *narrow))
-        weight_gradient.append(linear_weight_gradient(shard, *narrow))
+        forward = [*linear(plain, *narrow), *forward]
+        backward += linear_input_gradient(plain, *narrow)
+        weight_gradient += linear_weight_gradient(plain, *narrow)
+        matrices.append(Matrix(features_in=narrow[0], features_out=narrow[1], hidden=False))
         projection, projected = model.hidden * model.embedding_dim, w * rows * model.embedding_dim
     return Block(
         kind="head",
@@ -60,6 +63,7 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
         weight_gradient=Compute(name="head weight gradient", kind="head", kernels=tuple(weight_gradient)),
         parameters=(0 if tied_here else embedding_parameters(shard)) + projection,
         replicated_parameters=projection,
+        matrices=tuple(matrices),
         gathers=True,
         kept=shard.residual_nbytes + projected + 4 * logits,
         forward_workspace=w * logits,

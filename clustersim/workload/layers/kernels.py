@@ -7,7 +7,7 @@ memory, and the conventions of MFU leave them out.
 from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.precision import FORMATS
+from clustersim.workload.precision import FORMATS, Format
 from clustersim.workload.shard import WIDTH, Shard
 
 __all__ = ["gemm", "linear", "linear_input_gradient", "linear_weight_gradient", "memory_pass"]
@@ -27,29 +27,64 @@ def gemm(m: int, n: int, k: int, *, dtype: str, batch: int = 1) -> Kernel:
     )
 
 
-def linear(shard: Shard, features_in: int, features_out: int) -> Kernel:
-    """Y = X·W over the tokens of a micro-batch."""
-    return gemm(shard.tokens, features_out, features_in, dtype=shard.recipe.products)
+def linear(shard: Shard, features_in: int, features_out: int) -> tuple[Kernel, ...]:
+    """Y = X·W over the tokens of a micro-batch; where the recipe quantises, X is cast first and Y is written uncast."""
+    recipe, rows = shard.recipe, shard.tokens
+    product = _product(
+        rows,
+        features_out,
+        features_in,
+        left=recipe.activation_operand,
+        right=recipe.weight_operand,
+        written=shard.width * rows * features_out,
+    )
+    return (*_cast(shard, features_in), product)
 
 
-def linear_input_gradient(shard: Shard, features_in: int, features_out: int) -> Kernel:
-    """dX = dY·Wᵀ."""
-    return gemm(shard.tokens, features_in, features_out, dtype=shard.recipe.products)
+def linear_input_gradient(shard: Shard, features_in: int, features_out: int) -> tuple[Kernel, ...]:
+    """dX = dY·Wᵀ; where the recipe quantises, dY is cast first, for the weight gradient too."""
+    recipe, rows = shard.recipe, shard.tokens
+    product = _product(
+        rows,
+        features_in,
+        features_out,
+        left=recipe.activation_operand,
+        right=recipe.weight_operand,
+        written=shard.width * rows * features_in,
+    )
+    return (*_cast(shard, features_out), product)
 
 
-def linear_weight_gradient(shard: Shard, features_in: int, features_out: int) -> Kernel:
-    """dW += Xᵀ·dY, added to the gradient in the GEMM's epilogue: the gradient is read and written in its own dtype."""
-    elements = features_in * features_out
-    operands = shard.width * shard.tokens * (features_in + features_out)
+def linear_weight_gradient(shard: Shard, features_in: int, features_out: int) -> tuple[Kernel, ...]:
+    """dW += Xᵀ·dY, added to the gradient in the GEMM's epilogue: the gradient is read and written in its own dtype.
+
+    Both operands were cast before: X in the forward pass, dY for the gradient of the input.
+    """
+    form = shard.recipe.activation_operand
+    written = 2 * WIDTH[shard.gradient_dtype] * features_in * features_out
+    return (_product(features_in, features_out, shard.tokens, left=form, right=form, written=written),)
+
+
+def _product(m: int, n: int, k: int, *, left: Format, right: Format, written: int) -> Kernel:
+    """(m × k)·(k × n) of operands in formats of their own; ``written`` [B] is the traffic of the result."""
     return Kernel(
         kind="gemm",
-        dtype=shard.recipe.products,
-        flops=2 * shard.tokens * elements,
-        nbytes=operands + 2 * WIDTH[shard.gradient_dtype] * elements,
-        m=features_in,
-        n=features_out,
-        k=shard.tokens,
+        dtype=left.dtype,
+        flops=2 * m * n * k,
+        nbytes=left.nbytes(m * k) + right.nbytes(k * n) + written,
+        m=m,
+        n=n,
+        k=k,
     )
+
+
+def _cast(shard: Shard, features: int) -> tuple[Kernel, ...]:
+    """The pass that quantises a tensor of this many features a token, both copies of it; none without quantisation."""
+    quantisation = shard.recipe.quantisation
+    if quantisation is None:
+        return ()
+    nbytes = quantisation.cast_nbytes(shard.tokens * features, width=shard.width)
+    return (memory_pass(nbytes, dtype=shard.recipe.activations),)
 
 
 def memory_pass(nbytes: int, *, dtype: str) -> Kernel:

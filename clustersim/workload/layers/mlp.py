@@ -11,6 +11,7 @@ from clustersim.workload.layers.kernels import (
     linear_weight_gradient,
     memory_pass,
 )
+from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
@@ -29,22 +30,26 @@ def mlp(shard: Shard) -> Block:
         kind="mlp",
         forward=_compute(
             "mlp forward",
-            linear(shard, *first),
+            *linear(shard, *first),
             memory_pass(activation, dtype=shard.recipe.activations),
-            linear(shard, *second),
+            *linear(shard, *second),
         ),
         backward=_compute(
             "mlp backward",
             *([memory_pass(mask, dtype=shard.recipe.activations)] if shard.dropout else []),
-            linear_input_gradient(shard, *second),
-            linear_weight_gradient(shard, *second),
+            *linear_input_gradient(shard, *second),
+            *linear_weight_gradient(shard, *second),
             memory_pass(activation_backward, dtype=shard.recipe.activations),
-            linear_input_gradient(shard, *first),
+            *linear_input_gradient(shard, *first),
         ),
-        weight_gradient=_compute("mlp weight gradient", linear_weight_gradient(shard, *first)),
+        weight_gradient=_compute("mlp weight gradient", *linear_weight_gradient(shard, *first)),
         parameters=(model.hidden + model.mlp_bias) * shard.mlp_in_features
         + (shard.ffn + model.mlp_bias) * model.hidden,
         replicated_parameters=model.mlp_bias * model.hidden,
+        matrices=(
+            Matrix(features_in=model.hidden, features_out=shard.ffn, count=2 if model.gated_mlp else 1),
+            Matrix(features_in=shard.ffn, features_out=model.hidden),
+        ),
         gathers=True,
         reduces=True,
         kept=kept_by_block(shard, "mlp"),
