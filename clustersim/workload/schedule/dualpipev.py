@@ -75,8 +75,9 @@ _BOTH: tuple[_Half, _Half] = (0, 1)
 dualpipev = PlacedSchedule(name="dualpipev", table=_table, placement=vee, num_virtual=2)
 """Half of DualPipe, with the other direction as the way back: p stages do what DualPipe's 2·p do, weights held once.
 
-Takes m of at least 2·p. The longest wait of a stage is (p - 1)·(F&B + B - 3·W) where neither I nor W takes longer than
-F, F&B being the time of a pair, and no more than that where only W does not. A stage holds at most 2·p + 1 chunks.
+Takes m of at least 2·p. F&B being the time of a pair, the longest wait of a stage is (p - 1)·(F&B + B - 3·W) as
+published where F = I and W is no longer. A longer F adds (p - 1)·(F - I); a longer I takes off as much, but no more
+than F. A stage holds at most 2·p + 1 chunks.
 
 References
 ----------
