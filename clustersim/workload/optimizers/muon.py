@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -68,8 +69,12 @@ class Muon:
         kernels: list[Kernel] = []
         if hidden:
             kernels.append(memory_pass((gradient_width + 2 * moment + width) * share, dtype="fp32"))
+            shapes: Counter[tuple[int, int]] = Counter()
             for matrix in met_by_one_shard(hidden, shards):
-                kernels += self._orthogonalise(matrix)
+                m, n = sorted((matrix.features_in, matrix.features_out))
+                shapes[m, n] += matrix.count
+            for (m, n), count in shapes.items():
+                kernels += self._orthogonalise(m, n, count)
             kernels.append(memory_pass((width + 2 * recipe.updated_width + copy) * share, dtype="fp32"))
         rest = parameters - elements(hidden)
         if rest:
@@ -92,15 +97,14 @@ class Muon:
     def _width(self) -> int:
         return FORMATS[self.products].nbytes(1)
 
-    def _orthogonalise(self, matrix: Matrix) -> list[Kernel]:
+    def _orthogonalise(self, m: int, n: int, count: int) -> list[Kernel]:
         """Norm and scaling, then the three products; the sums are their epilogues, which read the addend."""
-        m, n = sorted((matrix.features_in, matrix.features_out))
         scale = memory_pass(3 * self._width * m * n, dtype=self.products)
         gram = gemm(m, m, n, dtype=self.products)
         square = _adding(gemm(m, m, m, dtype=self.products), self._width * m * m)
         product = _adding(gemm(m, n, m, dtype=self.products), self._width * m * n)
-        iterations = [replace(kernel, count=self.iterations * matrix.count) for kernel in (gram, square, product)]
-        return [replace(scale, count=matrix.count), *iterations]
+        iterations = [replace(kernel, count=self.iterations * count) for kernel in (gram, square, product)]
+        return [replace(scale, count=count), *iterations]
 
 
 def _adding(product: Kernel, nbytes: int) -> Kernel:
