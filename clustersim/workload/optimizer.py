@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from clustersim.faults import BadInput, Fault, nearest_name
-from clustersim.workload.layers.kernels import memory_pass
+from clustersim.workload.layers.kernels import memory_pass, weight_cast
 from clustersim.workload.matrix import Matrix, elements, hidden_matrices
 from clustersim.workload.op import Compute
 from clustersim.workload.optimizers.adafactor import ADAFACTOR
@@ -122,15 +122,17 @@ def optimizer_step(
     optimizer: str | Optimizer = "adam",
     gradient_dtype: Dtype,
     shards: int = 1,
+    gradient_shards: int = 1,
+    weight_shards: int = 1,
     matrices: Sequence[Matrix] = (),
     dtype: str | Recipe = "bf16",
 ) -> Compute:
     """One update of this rank's parameters or of its shard.
 
     Passes, each over all tensors at once (multi-tensor kernels): with loss scaling the gradients are checked for
-    infinities and unscaled (read, write); the gradient norm (read); the optimizer's own; the gradients are zeroed for
-    the next step, the whole of them; a quantised recipe casts the hidden matrices for the next step, all of them on
-    each rank.
+    infinities and unscaled (read, write); the gradient norm (read); the optimizer's own; the gradients that the rank
+    holds are zeroed for the next step; where the rank holds whole weights, a quantised recipe casts the hidden matrices
+    for the next step.
 
     Parameters
     ----------
@@ -139,8 +141,8 @@ def optimizer_step(
     recipe : str or Recipe
     optimizer : str or Optimizer
     gradient_dtype : {"bf16", "fp16", "fp32"}
-    shards : int
-        ranks that share the update
+    shards, gradient_shards, weight_shards : int
+        ranks that share the update; over which the gradients, and the weights, are split
     matrices : Sequence[Matrix]
         those of the parameters that are matrices
     dtype
@@ -154,11 +156,7 @@ def optimizer_step(
     recipe, rule = find_recipe(dtype if recipe is None else recipe), find_optimizer(optimizer)
     gradient, shard = WIDTH[gradient_dtype], -(-parameters // shards)
     unscale = [memory_pass(2 * gradient * shard, dtype="fp32")] if recipe.loss_scaling else []
-    hidden = elements(hidden_matrices(matrices))
-    cast = []
-    if recipe.quantisation is not None and hidden:
-        nbytes = recipe.quantisation.weight_cast_nbytes(hidden, width=WIDTH[recipe.weights])
-        cast.append(memory_pass(nbytes, dtype=recipe.weights))
+    cast = weight_cast(recipe, matrices) if weight_shards == 1 else ()
     return Compute(
         name=rule.name,
         kind="optimizer",
@@ -166,7 +164,7 @@ def optimizer_step(
             *unscale,
             memory_pass(gradient * shard, dtype="fp32"),
             *rule.kernels(parameters, recipe=recipe, gradient_width=gradient, matrices=matrices, shards=shards),
-            memory_pass(gradient * parameters, dtype="fp32"),
+            memory_pass(gradient * -(-parameters // gradient_shards), dtype="fp32"),
             *cast,
         ),
         category="optimizer",

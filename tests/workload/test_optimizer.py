@@ -104,6 +104,17 @@ def test_hidden_weights_are_cast_once_a_step_on_every_rank() -> None:
     assert step("fp8_current", 1) - step("fp8", 1) == 2 * 6 * 128 * 128
 
 
+def test_split_weights_are_cast_when_gathered_and_split_gradients_zeroed_in_part() -> None:
+    def step(recipe: str, **splits: int) -> int:
+        matrices = [HIDDEN, HEAD]
+        return optimizer_step(
+            PARAMETERS, recipe=recipe, gradient_dtype="fp32", shards=4, matrices=matrices, **splits
+        ).nbytes
+
+    assert step("fp8", weight_shards=4) == step("bf16")
+    assert step("bf16") - step("bf16", gradient_shards=4) == 4 * PARAMETERS * 3 // 4
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_optimizer_with_every_recipe(optimizer: str, recipe: str) -> None:

@@ -6,11 +6,14 @@ memory, and the conventions of MFU leave them out.
 
 from __future__ import annotations
 
-from clustersim.hardware.kernel import Kernel
-from clustersim.workload.precision import FORMATS, Format
-from clustersim.workload.shard import WIDTH, Shard
+from collections.abc import Iterable
 
-__all__ = ["gemm", "linear", "linear_input_gradient", "linear_weight_gradient", "memory_pass"]
+from clustersim.hardware.kernel import Kernel
+from clustersim.workload.matrix import Matrix, elements, hidden_matrices
+from clustersim.workload.precision import FORMATS, WIDTH, Format, Recipe
+from clustersim.workload.shard import Shard
+
+__all__ = ["gemm", "linear", "linear_input_gradient", "linear_weight_gradient", "memory_pass", "weight_cast"]
 
 
 def gemm(m: int, n: int, k: int, *, dtype: str, batch: int = 1) -> Kernel:
@@ -85,6 +88,18 @@ def _cast(shard: Shard, features: int) -> tuple[Kernel, ...]:
         return ()
     nbytes = quantisation.cast_nbytes(shard.tokens * features, width=shard.width)
     return (memory_pass(nbytes, dtype=shard.recipe.activations),)
+
+
+def weight_cast(recipe: Recipe, matrices: Iterable[Matrix]) -> tuple[Kernel, ...]:
+    """The pass that quantises hidden matrices, both copies of each; none without quantisation or matrices.
+
+    Once a step where whole weights are held, after every gather where they are split.
+    """
+    hidden = elements(hidden_matrices(matrices))
+    if recipe.quantisation is None or not hidden:
+        return ()
+    nbytes = recipe.quantisation.weight_cast_nbytes(hidden, width=WIDTH[recipe.weights])
+    return (memory_pass(nbytes, dtype=recipe.weights),)
 
 
 def memory_pass(nbytes: int, *, dtype: str) -> Kernel:

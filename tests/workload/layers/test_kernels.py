@@ -8,8 +8,11 @@ from clustersim.workload.layers.kernels import (
     linear_input_gradient,
     linear_weight_gradient,
     memory_pass,
+    weight_cast,
 )
+from clustersim.workload.matrix import Matrix
 from clustersim.workload.model import Model
+from clustersim.workload.precision import RECIPES
 from clustersim.workload.shard import Shard
 
 
@@ -92,3 +95,13 @@ def test_tf32_multiplies_fp32_tensors_on_other_units(gpt: Model, new_shard: Call
     (fp32,), (tf32,) = (linear(new_shard(gpt, dtype=dtype), 10, 30) for dtype in ("fp32", "tf32"))
     assert (fp32.dtype, tf32.dtype) == ("fp32", "tf32")
     assert fp32.nbytes == tf32.nbytes == 4 * (256 * 10 + 10 * 30 + 256 * 30)
+
+
+def test_weights_are_cast_only_where_a_recipe_quantises() -> None:
+    hidden, head = (
+        Matrix(features_in=32, features_out=64, count=3),
+        Matrix(features_in=32, features_out=9, hidden=False),
+    )
+    (cast,) = weight_cast(RECIPES["mxfp8"], [hidden, head])
+    assert cast.nbytes == 3 * 32 * 64 * (2 + 2 * 33 / 32)
+    assert weight_cast(RECIPES["bf16"], [hidden]) == weight_cast(RECIPES["mxfp8"], [head]) == ()
