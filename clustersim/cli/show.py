@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any
@@ -89,13 +90,22 @@ def _model(name: str) -> dict[str, Any]:
     from clustersim.library.model import load_model
 
     model = load_model(name)
+    layers: Counter[str] = Counter()
+    for run in model.layer_runs():
+        layers[run.kind] += run.count
     return {
         "name": model.name,
-        "architecture": "dense decoder",
+        "architecture": model.architecture,
         "num_parameters": model.num_parameters,
         "num_active_parameters": model.num_active_parameters,
+        "num_trainable_parameters": model.num_trainable_parameters,
+        "matmul_parameters": model.matmul_parameters,
+        "mtp_parameters": model.mtp_parameters,
+        "layers": dict(layers),
         "shapes": {
-            field.name: getattr(model, field.name) for field in fields(model) if field.name not in ("name", "sources")
+            field.name: _fields(getattr(model, field.name))
+            for field in fields(model)
+            if field.name not in ("name", "sources") and getattr(model, field.name) is not None
         },
         "parameters_by_part": model.parameters_by_part,
         "parameters_per_layer": model.parameters_per_layer,

@@ -25,7 +25,7 @@ class Kernel:
     kind : {"gemm", "attention", "memory"}
         what does the work: matrix units on a dense product, a fused attention kernel, or a pass over memory
     dtype : str
-        ``fp32``, ``tf32``, ``fp16``, ``bf16``, ``fp8``: the type of the operands
+        ``fp32``, ``tf32``, ``fp16``, ``bf16``, ``fp8``, ``mxfp8``, ``nvfp4``: the type of the operands
     flops : int
         floating-point operations [FLOP]; a multiply-add counts two
     nbytes : int

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,7 @@ class JsonObject:
         self.defaults: dict[str, object] = {}
         self.origins: dict[str, str] = {}
         self._asked: set[str] = set()
+        self._inner_unread: dict[str, Any] = {}
 
     def count(self, name: str, *keys: str, largest: int, default: int | None = None) -> int:
         """A whole number from 1 to ``largest``; 0 after a fault.
@@ -76,6 +79,43 @@ class JsonObject:
             return False
         return value
 
+    def number(self, name: str, key: str, *, low: float, high: float, default: float) -> float:
+        """A number from ``low`` to ``high`` under ``key``; ``low`` after a fault."""
+        key, value = self._first(name, (key,), default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            self.fault(key, f"must be a number from {low:g} to {high:g}", nearest=default)
+            return low
+        return value
+
+    def word(self, name: str, key: str, *, words: Sequence[str], default: str) -> str:
+        """One of ``words`` under ``key``; ``default`` after a fault."""
+        key, value = self._first(name, (key,), default)
+        if value not in words:
+            self.fault(key, f"must be one of {', '.join(words)}", nearest=nearest_name(str(value), words))
+            return default
+        return str(value)
+
+    def inner(self, key: str) -> JsonObject:
+        """The object under ``key``, empty where there is none; :meth:`absorb` takes what reading it left."""
+        self._asked.add(key)
+        value = self.values.get(key)
+        if value is not None and not isinstance(value, dict):
+            self.fault(key, "must be an object, that is {...}")
+        return JsonObject(self.path, value if isinstance(value, dict) else {})
+
+    def absorb(self, key: str, inner: JsonObject) -> None:
+        """Take over faults, defaults, origins and unread values of the object under ``key``, under dotted keys."""
+        self.faults += [replace(fault, key=f"{key}.{fault.key}") for fault in inner.faults]
+        self.defaults |= {f"{key}.{name}": value for name, value in inner.defaults.items()}
+        place, dotted = f"{self.path.name}: ", f"{self.path.name}: {key}."
+        self.origins |= {name: origin.replace(place, dotted, 1) for name, origin in inner.origins.items()}
+        self._inner_unread |= {f"{key}.{name}": value for name, value in inner.unread().items()}
+
+    def take(self, key: str) -> Any:
+        """The value under ``key``, unchecked; None where it is absent."""
+        self._asked.add(key)
+        return self.values.get(key)
+
     def fault(self, key: str, rule: str, *, nearest: object = None) -> None:
         """Keep a fault of the value under ``key``."""
         value = self.values.get(key, self.defaults.get(key))
@@ -88,7 +128,7 @@ class JsonObject:
 
     def unread(self) -> dict[str, Any]:
         """The values that nothing asked for."""
-        return {key: value for key, value in self.values.items() if key not in self._asked}
+        return {key: value for key, value in self.values.items() if key not in self._asked} | self._inner_unread
 
     def _first(self, name: str, keys: tuple[str, ...], default: object) -> tuple[str, Any]:
         self._asked.update(keys)

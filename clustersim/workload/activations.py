@@ -48,11 +48,14 @@ def kept_tensors(shard: Shard) -> tuple[Kept, ...]:
     """Every tensor that a layer keeps without recomputation, on one rank.
 
     With w bytes an element and R = s·b tokens, of which R/t are held outside the two blocks under sequence parallelism.
-    The input of a block under sequence parallelism is kept as this rank's part and gathered again. Left out as small:
-    the statistics of the norms (8 bytes a token).
+    The input of a block under sequence parallelism is kept as this rank's part and gathered again. Where a recipe
+    quantises, the input of a linear layer is kept as its weight gradient reads it, quantised by column; the output of
+    flash attention then twice, since its own backward pass reads it as it was. Left out as small: the statistics of the
+    norms (8 bytes a token).
 
     References
     ----------
+    NVIDIA Transformer Engine, user guide, handling transposes: what is saved of a quantised layer's input.
     Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022, section 4.
     Dao, FlashAttention-2, 2023, section 3.1 (the log-sum-exp is all that the kernel adds).
     """
@@ -60,10 +63,13 @@ def kept_tensors(shard: Shard) -> tuple[Kept, ...]:
     scores = shard.micro_batch * shard.heads * shard.seq_len**2
     outside = shard.residual_nbytes
     mask = shard.rows * shard.model.hidden * shard.dropout
+    operand = shard.recipe.activation_operand.nbytes
+    block_input = operand(shard.rows * shard.model.hidden)
+    context = tokens * shard.query_features
 
     tensors = [
         Kept("layer input", "input", outside),
-        Kept("attention input", "attention", outside, part="norm"),
+        Kept("attention input", "attention", block_input, part="norm"),
         Kept("queries, keys, values", "attention", w * tokens * shard.qkv_features),
     ]
     if shard.model.qk_norm:
@@ -71,17 +77,19 @@ def kept_tensors(shard: Shard) -> tuple[Kept, ...]:
         tensors.append(Kept("queries, keys before their norm", "attention", w * tokens * features))
     if shard.attention == "flash":
         tensors.append(Kept("log-sum-exp", "attention", 4 * tokens * shard.heads, part="core"))
+        if shard.recipe.quantisation:
+            tensors.append(Kept("attention output of the kernel", "attention", w * context))
     else:
         tensors.append(Kept("probabilities", "attention", w * scores, part="core"))
         tensors.append(Kept("probabilities after dropout", "attention", w * scores * shard.dropout, part="core"))
         tensors.append(Kept("probability mask", "attention", scores * shard.dropout, part="core"))
     tensors += [
-        Kept("attention output", "attention", w * tokens * shard.query_features),
+        Kept("attention output", "attention", operand(context)),
         Kept("attention mask of dropout", "attention", mask),
         Kept("residual between the blocks", "norm", outside),
-        Kept("mlp input", "mlp", outside, part="norm"),
+        Kept("mlp input", "mlp", block_input, part="norm"),
         Kept("mlp before its activation", "mlp", w * tokens * shard.mlp_in_features),
-        Kept("mlp after its activation", "mlp", w * tokens * shard.ffn, part="activation"),
+        Kept("mlp after its activation", "mlp", operand(tokens * shard.ffn), part="activation"),
         Kept("mlp mask of dropout", "mlp", mask),
     ]
     return tuple(t for t in tensors if t.nbytes)

@@ -28,8 +28,7 @@ class LayerRun:
     sublayers: tuple[Sublayer, ...]
     window: int | None
 
-    def __str__(self) -> str:
-        window = "" if self.window is None else f", window {self.window}"
-        last = self.first + self.count - 1
-        layers = f"layer {last}" if self.count == 1 else f"layers {self.first} to {last}"
-        return f"{layers}: {' + '.join(self.sublayers)}{window}"
+    @property
+    def kind(self) -> str:
+        """What one of them is, in words."""
+        return " + ".join(self.sublayers) + ("" if self.window is None else f", window {self.window}")

@@ -107,6 +107,8 @@ class Model:
         a dense layer of h × h with bias and a norm before the head (BERT)
     pooler : bool
         a dense layer of h × h with bias on one token a sequence (BERT)
+    num_classes : int
+        rows of a linear head with bias on one token a sequence (ViT; BERT's next sentence); 0: none
     mtp : int
         multi-token-prediction modules of DeepSeek-V3: two norms, a matrix of 2h × h, a layer as the last one and a
         norm, with the model's own embedding and head. They are trained, and are no part of :attr:`num_parameters`
@@ -169,6 +171,7 @@ class Model:
     head_bias: bool = False
     head_transform: bool = False
     pooler: bool = False
+    num_classes: int = 0
     mtp: int = 0
     layout: str = ""
     experts: Experts | None = None
@@ -272,10 +275,10 @@ class Model:
         found = {}
         if self.patches:
             found["patches"] = (*self.patches.matrix(self.hidden), self.patches.num_patches)
-            if self.patches.num_classes:
-                found["classes"] = (self.hidden, self.patches.num_classes, 1)
         if self.pooler:
             found["pooler"] = (self.hidden, self.hidden, 1)
+        if self.num_classes:
+            found["classes"] = (self.hidden, self.num_classes, 1)
         if self.tower:
             found["projection"] = (self.hidden, self.tower.projection, 1)
             found["tower_projection"] = (self.tower.hidden, self.tower.projection, 1)
@@ -347,6 +350,7 @@ class Model:
             "patches": self.patches.parameters(self.hidden) if self.patches else 0,
             "head_transform": self.head_transform * (dense + self._norm_parameters(self.hidden)),
             "pooler": self.pooler * dense,
+            "classes": (self.hidden + 1) * self.num_classes,
             "encoder": self.encoder_stack.num_parameters if self.encoder_stack else 0,
             "tower": self.tower_stack.num_parameters if self.tower_stack else 0,
             "tower_projections": self.tower.projection_parameters(self.hidden) if self.tower else 0,

@@ -30,7 +30,7 @@ def check_model(model: Model, largest: Mapping[str, int]) -> None:
     for name, most in largest.items():
         if getattr(model, name) is not None:
             _check_count(model, name, 0 if name in unused and getattr(model, name) == 0 else 1, most)
-    for name in ("token_types", "mtp", "relative_buckets"):
+    for name in ("token_types", "num_classes", "mtp", "relative_buckets"):
         _check_count(model, name, 0, 2**16)
     for name, value, rule in _contradictions(model):
         raise ValueError(f"{name}: {value} {rule}")

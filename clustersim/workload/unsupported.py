@@ -16,9 +16,9 @@ _FIELDS = (
     "head_bias",
     "head_transform",
     "pooler",
+    "num_classes",
     "mtp",
     "layout",
-    "window",
     "encoder",
     "patches",
     "tower",
@@ -27,7 +27,7 @@ _FIELDS = (
 
 
 def unsupported_parts(model: Model) -> tuple[str, ...]:
-    """Sublayers and fields of the model that a training step would leave out.
+    """Sublayers and fields of the model that a training step would leave out, at any length of the sequence.
 
     Parameters
     ----------

@@ -41,6 +41,8 @@ def test_the_tensor_peak_is_dense(name: str) -> None:
     assert 1.3e9 < half / (gpu.num_sms * FLOP_PER_CYCLE[family]) < 2.6e9
     assert gpu.tensor_flop_per_s.get("bf16", half) == half
     assert gpu.tensor_flop_per_s.get("fp8", 2 * half) == pytest.approx(2 * half, rel=0.02)
+    assert gpu.tensor_flop_per_s.get("mxfp8", 2 * half) == pytest.approx(2 * half, rel=0.02)
+    assert 4 <= gpu.tensor_flop_per_s.get("nvfp4", 4 * half) / half <= 6
     assert gpu.tensor_flop_per_s.get("tf32", half / 2) == pytest.approx(half / 2, rel=0.03)
 
 

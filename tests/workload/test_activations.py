@@ -75,3 +75,19 @@ def test_blocks_and_input_make_up_the_layer(gpt: Model, new_shard: Callable[...,
 def test_fp32_doubles_all_but_masks_and_statistics(gpt: Model, new_shard: Callable[..., Shard]) -> None:
     half = kept_by_layer(new_shard(gpt), "selective")
     assert kept_by_layer(new_shard(gpt, dtype="fp32"), "selective") == 2 * half
+
+
+@pytest.mark.parametrize(("recipe", "operand"), [("fp8", 1), ("mxfp8", 33 / 32), ("nvfp4", 9 / 16)])
+@pytest.mark.parametrize("attention", ["flash", "unfused"])
+def test_quantised_layers_keep_their_inputs_quantised(
+    llama: Model, new_shard: Callable[..., Shard], recipe: str, operand: float, attention: str
+) -> None:
+    tokens = 2 * 128
+    plain = {t.name: t.nbytes for t in kept_tensors(new_shard(llama, attention=attention))}
+    kept = {t.name: t.nbytes for t in kept_tensors(new_shard(llama, attention=attention, dtype=recipe))}
+    changed = {name: nbytes for name, nbytes in kept.items() if plain.get(name) != nbytes}
+    inputs = {"attention input": 256, "attention output": 8 * 32, "mlp input": 256, "mlp after its activation": 688}
+    expected = {name: operand * tokens * features for name, features in inputs.items()}
+    if attention == "flash":  # its backward pass reads what it wrote
+        expected["attention output of the kernel"] = 2 * tokens * 8 * 32
+    assert changed == expected

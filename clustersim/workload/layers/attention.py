@@ -15,6 +15,7 @@ from clustersim.workload.layers.kernels import (
 )
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.piece import Piece
+from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
@@ -61,6 +62,11 @@ def attention(shard: Shard) -> Block:
         ),
         parameters=_parameters(shard),
         replicated_parameters=model.attention_output_bias * model.hidden + _qk_norm_parameters(shard),
+        matrices=(
+            Matrix(features_in=model.hidden, features_out=shard.query_features),
+            Matrix(features_in=model.hidden, features_out=shard.key_features, count=2),
+            Matrix(features_in=shard.query_features, features_out=model.hidden),
+        ),
         gathers=True,
         reduces=True,
         kept=kept_by_block(shard, "attention"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from clustersim.workload.layers.piece import Piece, fused
+from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Collective, Compute
 from clustersim.workload.recompute import Recomputation
 
@@ -50,6 +51,8 @@ class Block:
         of these, weights that every tensor-parallel rank holds
     expert_parameters : int
         weights of experts on this rank, which only ranks with the same experts hold; not in ``parameters``
+    matrices : tuple[Matrix, ...]
+        of the parameters, those that are matrices; query, key and value and gate and up each by itself
     gathers : bool
         reads the whole sequence, column-parallel: gathered before under sequence parallelism; its input's
         gradient is a partial sum
@@ -73,6 +76,7 @@ class Block:
     parameters: int = 0
     replicated_parameters: int = 0
     expert_parameters: int = 0
+    matrices: tuple[Matrix, ...] = ()
     gathers: bool = False
     reduces: bool = False
     produces: bool = False

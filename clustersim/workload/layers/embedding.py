@@ -10,6 +10,7 @@ from clustersim.workload.layers.kernels import (
     memory_pass,
 )
 from clustersim.workload.layers.piece import serial
+from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import WIDTH, Shard
 
@@ -31,12 +32,15 @@ def embedding(shard: Shard) -> Block:
     narrow = w * rows * shard.embedding_dim
     mask = shard.rows * model.hidden * shard.dropout
     touched = WIDTH[shard.gradient_dtype] * (rows // shard.tp) * shard.embedding_dim
+    matrices = [Matrix(features_in=shard.vocab, features_out=shard.embedding_dim, hidden=False)]
     forward = [memory_pass(2 * narrow, dtype=shard.recipe.activations)]
     backward = [memory_pass(narrow + 2 * touched, dtype=shard.recipe.activations)]
     if model.embedding_dim is not None:
         shape = (model.embedding_dim, model.hidden)
-        forward += linear(shard, *shape)
-        backward = [*linear_input_gradient(shard, *shape), *linear_weight_gradient(shard, *shape), *backward]
+        plain = shard.unquantised
+        forward += linear(plain, *shape)
+        backward = [*linear_input_gradient(plain, *shape), *linear_weight_gradient(plain, *shape), *backward]
+        matrices.append(Matrix(features_in=shape[0], features_out=shape[1], hidden=False))
     if model.positions == "learned" or shard.dropout:
         forward.append(memory_pass(2 * shard.residual_nbytes + mask, dtype=shard.recipe.activations))
     positions = model.parameters_by_part["positions"]
@@ -47,6 +51,7 @@ def embedding(shard: Shard) -> Block:
         backward=serial(Compute(name="embedding backward", kind="embedding", kernels=tuple(backward))),
         parameters=embedding_parameters(shard) + positions + projection,
         replicated_parameters=positions + projection,
+        matrices=tuple(matrices),
         reduces=True,
         produces=True,
         kept=mask + (0 if model.embedding_dim is None else narrow),

@@ -12,6 +12,7 @@ from clustersim.workload.layers.kernels import (
     weight_gradient_nbytes,
 )
 from clustersim.workload.layers.piece import Piece, serial
+from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Collective, Compute
 from clustersim.workload.shard import Shard
 
@@ -33,10 +34,10 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
         this rank's embedding is the head's matrix: no weights of its own
     """
     model, rows, w = shard.model, shard.tokens, shard.width
-    logits = rows * shard.vocab
+    logits, plain = rows * shard.vocab, shard.unquantised
     shape = (shard.embedding_dim, shard.vocab)
     forward = [
-        *linear(shard, *shape),
+        *linear(plain, *shape),
         memory_pass((w + 4) * logits, dtype="fp32"),
         memory_pass(4 * logits, dtype="fp32"),
         memory_pass(8 * logits, dtype="fp32"),
@@ -45,17 +46,19 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
     backward = [
         memory_pass(8 * logits, dtype="fp32"),
         memory_pass((4 + w) * logits, dtype="fp32"),
-        *linear_input_gradient(shard, *shape),
+        *linear_input_gradient(plain, *shape),
     ]
-    weight_gradient = [*linear_weight_gradient(shard, *shape)]
-    matrices = [shape]
+    weight_gradient = [*linear_weight_gradient(plain, *shape)]
+    shapes = [shape]
+    matrices = [] if tied_here else [Matrix(features_in=shape[0], features_out=shape[1], hidden=False)]
     projection, projected = 0, 0
     if model.embedding_dim is not None:
         narrow = (model.hidden, model.embedding_dim)
-        forward = [*linear(shard, *narrow), *forward]
-        backward += linear_input_gradient(shard, *narrow)
-        weight_gradient += linear_weight_gradient(shard, *narrow)
-        matrices.append(narrow)
+        forward = [*linear(plain, *narrow), *forward]
+        backward += linear_input_gradient(plain, *narrow)
+        weight_gradient += linear_weight_gradient(plain, *narrow)
+        shapes.append(narrow)
+        matrices.append(Matrix(features_in=narrow[0], features_out=narrow[1], hidden=False))
         projection, projected = model.hidden * model.embedding_dim, w * rows * model.embedding_dim
     return Block(
         kind="head",
@@ -66,9 +69,10 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
         ),
         parameters=(0 if tied_here else embedding_parameters(shard)) + projection,
         replicated_parameters=projection,
+        matrices=tuple(matrices),
         gathers=True,
         kept=shard.residual_nbytes + projected + 4 * logits,
-        weight_kept=weight_gradient_nbytes(shard, *matrices),
+        weight_kept=weight_gradient_nbytes(plain, *shapes),
         forward_workspace=w * logits,
         backward_workspace=w * logits + shard.full_nbytes,
     )

@@ -6,11 +6,22 @@ memory, and the conventions of MFU leave them out.
 
 from __future__ import annotations
 
-from clustersim.hardware.kernel import Kernel
-from clustersim.workload.precision import FORMATS
-from clustersim.workload.shard import WIDTH, Shard
+from collections.abc import Iterable
 
-__all__ = ["gemm", "linear", "linear_input_gradient", "linear_weight_gradient", "memory_pass", "weight_gradient_nbytes"]
+from clustersim.hardware.kernel import Kernel
+from clustersim.workload.matrix import Matrix, elements, hidden_matrices
+from clustersim.workload.precision import FORMATS, WIDTH, Format, Recipe
+from clustersim.workload.shard import Shard
+
+__all__ = [
+    "gemm",
+    "linear",
+    "linear_input_gradient",
+    "linear_weight_gradient",
+    "memory_pass",
+    "weight_cast",
+    "weight_gradient_nbytes",
+]
 
 
 def gemm(m: int, n: int, k: int, *, dtype: str, batch: int = 1) -> Kernel:
@@ -28,43 +39,85 @@ def gemm(m: int, n: int, k: int, *, dtype: str, batch: int = 1) -> Kernel:
 
 
 def linear(shard: Shard, features_in: int, features_out: int, *, tokens: int | None = None) -> tuple[Kernel, ...]:
-    """Y = X·W over the tokens of a micro-batch, or over so many."""
-    rows = shard.tokens if tokens is None else tokens
-    return (gemm(rows, features_out, features_in, dtype=shard.recipe.products),)
+    """Y = X·W over the tokens of a micro-batch, or over so many; where the recipe quantises, X is cast first and Y is written uncast."""
+    recipe, rows = shard.recipe, shard.tokens if tokens is None else tokens
+    product = _product(
+        rows,
+        features_out,
+        features_in,
+        left=recipe.activation_operand,
+        right=recipe.weight_operand,
+        written=shard.width * rows * features_out,
+    )
+    return (*_cast(shard, rows * features_in), product)
 
 
 def linear_input_gradient(
     shard: Shard, features_in: int, features_out: int, *, tokens: int | None = None
 ) -> tuple[Kernel, ...]:
-    """dX = dY·Wᵀ."""
-    rows = shard.tokens if tokens is None else tokens
-    return (gemm(rows, features_in, features_out, dtype=shard.recipe.products),)
+    """dX = dY·Wᵀ; where the recipe quantises, dY is cast first, for the weight gradient too."""
+    recipe, rows = shard.recipe, shard.tokens if tokens is None else tokens
+    product = _product(
+        rows,
+        features_in,
+        features_out,
+        left=recipe.activation_operand,
+        right=recipe.weight_operand,
+        written=shard.width * rows * features_in,
+    )
+    return (*_cast(shard, rows * features_out), product)
 
 
 def linear_weight_gradient(
     shard: Shard, features_in: int, features_out: int, *, tokens: int | None = None
 ) -> tuple[Kernel, ...]:
-    """dW += Xᵀ·dY, added to the gradient in the GEMM's epilogue: the gradient is read and written in its own dtype."""
-    rows = shard.tokens if tokens is None else tokens
-    elements = features_in * features_out
-    operands = shard.width * rows * (features_in + features_out)
-    return (
-        Kernel(
-            kind="gemm",
-            dtype=shard.recipe.products,
-            flops=2 * rows * elements,
-            nbytes=operands + 2 * WIDTH[shard.gradient_dtype] * elements,
-            m=features_in,
-            n=features_out,
-            k=rows,
-        ),
+    """dW += Xᵀ·dY, added to the gradient in the GEMM's epilogue: the gradient is read and written in its own dtype.
+
+    Both operands were cast before: X in the forward pass, dY for the gradient of the input.
+    """
+    form, rows = shard.recipe.activation_operand, shard.tokens if tokens is None else tokens
+    written = 2 * WIDTH[shard.gradient_dtype] * features_in * features_out
+    return (_product(features_in, features_out, rows, left=form, right=form, written=written),)
+
+
+def _product(m: int, n: int, k: int, *, left: Format, right: Format, written: int) -> Kernel:
+    """(m × k)·(k × n) of operands in formats of their own; ``written`` [B] is the traffic of the result."""
+    return Kernel(
+        kind="gemm",
+        dtype=left.dtype,
+        flops=2 * m * n * k,
+        nbytes=left.nbytes(m * k) + right.nbytes(k * n) + written,
+        m=m,
+        n=n,
+        k=k,
     )
+
+
+def _cast(shard: Shard, elements: int) -> tuple[Kernel, ...]:
+    """The pass that quantises a tensor of this many elements, both copies of it; none without quantisation."""
+    quantisation = shard.recipe.quantisation
+    if quantisation is None:
+        return ()
+    nbytes = quantisation.cast_nbytes(elements, width=shard.width)
+    return (memory_pass(nbytes, dtype=shard.recipe.activations),)
+
+
+def weight_cast(recipe: Recipe, matrices: Iterable[Matrix]) -> tuple[Kernel, ...]:
+    """The pass that quantises hidden matrices, both copies of each; none without quantisation or matrices.
+
+    Once a step where whole weights are held, after every gather where they are split.
+    """
+    hidden = elements(hidden_matrices(matrices))
+    if recipe.quantisation is None or not hidden:
+        return ()
+    nbytes = recipe.quantisation.weight_cast_nbytes(hidden, width=recipe.gathered_width)
+    return (memory_pass(nbytes, dtype=recipe.gathered or recipe.weights),)
 
 
 def weight_gradient_nbytes(shard: Shard, *matrices: tuple[int, int], tokens: int | None = None) -> int:
     """What the weight gradients of ``matrices`` read: the input and the output's gradient of each [B]."""
     rows = shard.tokens if tokens is None else tokens
-    return shard.width * rows * sum(features_in + features_out for features_in, features_out in matrices)
+    return sum(shard.recipe.activation_operand.nbytes(rows * (m + n)) for m, n in matrices)
 
 
 def memory_pass(nbytes: int, *, dtype: str) -> Kernel:

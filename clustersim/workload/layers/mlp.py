@@ -14,6 +14,7 @@ from clustersim.workload.layers.kernels import (
 )
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.piece import Piece
+from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
@@ -63,6 +64,10 @@ def mlp(shard: Shard) -> Block:
         parameters=(model.hidden + model.mlp_bias) * shard.mlp_in_features
         + (shard.ffn + model.mlp_bias) * model.hidden,
         replicated_parameters=model.mlp_bias * model.hidden,
+        matrices=(
+            Matrix(features_in=model.hidden, features_out=shard.ffn, count=2 if model.gated_mlp else 1),
+            Matrix(features_in=shard.ffn, features_out=model.hidden),
+        ),
         gathers=True,
         reduces=True,
         kept=kept_by_block(shard, "mlp"),

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
+from clustersim.workload.schedule.breadth_first import breadth_first
 from clustersim.workload.schedule.check import check
+from clustersim.workload.schedule.dualpipe import dualpipe
+from clustersim.workload.schedule.dualpipev import dualpipev
 from clustersim.workload.schedule.gpipe import gpipe
 from clustersim.workload.schedule.ideal import Ideal, ideal
 from clustersim.workload.schedule.interleaved import interleaved
@@ -13,7 +17,11 @@ from clustersim.workload.schedule.one_f_one_b import one_f_one_b
 from clustersim.workload.schedule.placed import PlacedSchedule, placement_of
 from clustersim.workload.schedule.placement import Placement, bidirectional, loop, vee
 from clustersim.workload.schedule.unit import Overlapped, Schedule, Table, Unit, units_of
+from clustersim.workload.schedule.v_half import v_half
+from clustersim.workload.schedule.v_min import v_min
 from clustersim.workload.schedule.written import from_table, read_table
+from clustersim.workload.schedule.zb_v import zb_v
+from clustersim.workload.schedule.zero_bubble import zb_h1, zb_h2
 
 __all__ = [
     "SCHEDULES",
@@ -25,7 +33,10 @@ __all__ = [
     "Table",
     "Unit",
     "bidirectional",
+    "breadth_first",
     "check",
+    "dualpipe",
+    "dualpipev",
     "from_table",
     "gpipe",
     "ideal",
@@ -36,8 +47,27 @@ __all__ = [
     "placement_of",
     "read_table",
     "units_of",
+    "v_half",
+    "v_min",
     "vee",
+    "zb_h1",
+    "zb_h2",
+    "zb_v",
 ]
 
-SCHEDULES: Mapping[str, Schedule] = {"gpipe": gpipe, "1f1b": one_f_one_b, "interleaved": interleaved}
+SCHEDULES: Mapping[str, Schedule] = MappingProxyType(
+    {
+        "gpipe": gpipe,
+        "1f1b": one_f_one_b,
+        "interleaved": interleaved,
+        "breadth-first": breadth_first,
+        "zb-h1": zb_h1,
+        "zb-h2": zb_h2,
+        "zb-v": zb_v,
+        "v-half": v_half,
+        "v-min": v_min,
+        "dualpipe": dualpipe,
+        "dualpipev": dualpipev,
+    }
+)
 """Short names for plans and cards."""

@@ -117,7 +117,7 @@ def ideal(
         when the table cannot be played to its end
     """
     ends: dict[tuple[int, Unit], float] = {}
-    free = [0.0 * send] * len(table)  # of the costs' own kind of number
+    free = [0.0] * len(table)
     rows: list[list[Span]] = [[] for _ in table]
 
     def time_of(unit: Unit, stage: int) -> float:

@@ -49,6 +49,14 @@ LIMITS: Mapping[str, Limits] = MappingProxyType(
         "gpipe": Limits(),
         "1f1b": Limits(),
         "interleaved": Limits(num_virtual=(2, None), multiple_of_stages=1),
+        "breadth-first": Limits(num_virtual=(1, None)),
+        "zb-h1": Limits(),
+        "zb-h2": Limits(),
+        "zb-v": Limits(num_virtual=(2, 2)),
+        "v-half": Limits(num_virtual=(2, 2)),
+        "v-min": Limits(num_virtual=(2, 2)),
+        "dualpipe": Limits(num_virtual=(2, 2), stages_multiple=2, multiple=2, least_of_stages=2),
+        "dualpipev": Limits(num_virtual=(2, 2), least_of_stages=2),
     }
 )
 """By name in ``SCHEDULES``."""

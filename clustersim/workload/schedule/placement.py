@@ -84,7 +84,7 @@ def vee(num_stages: int, num_virtual: int = 2) -> Placement:
 
     References
     ----------
-    Qi et al., Pipeline Parallelism with Controllable Memory, 2024 (arXiv 2405.15362), section 3.
+    Qi et al., Pipeline Parallelism with Controllable Memory, 2024 (arXiv 2405.15362).
     """
     _two("vee", num_virtual)
     down = [(s, 0) for s in range(num_stages)]
@@ -103,7 +103,7 @@ def bidirectional(num_stages: int, num_virtual: int = 2) -> Placement:
 
     References
     ----------
-    Li and Hoefler, Chimera, 2021 (arXiv 2107.06925), section 3; DeepSeek-AI, DeepSeek-V3 Technical Report, 2024.
+    Li and Hoefler, Chimera, 2021 (arXiv 2107.06925); DeepSeek-AI, DeepSeek-V3 Technical Report, 2024.
     """
     _two("bidirectional", num_virtual)
     down = tuple((s, 0) for s in range(num_stages))

@@ -128,6 +128,8 @@ def _schedule(rows: Sequence[Sequence[str]], placement: str, name: str, file: st
         faults.append(Fault(key="placement", value=placement, rule=_placement_rule(), nearest=near, file=file))
     if not rows:
         faults.append(Fault(key="rows", value=list(rows), rule="must have a row for each stage", file=file))
+    elif not any(rows):
+        faults.append(Fault(key="rows", value=list(rows), rule="must have at least one unit", file=file))
     table = []
     for stage, row in enumerate(rows):
         entries: list[Unit | Overlapped] = []

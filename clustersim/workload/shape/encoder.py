@@ -54,6 +54,9 @@ class Encoder:
             causal=False,
             head=False,
             head_bias=False,
+            head_transform=False,
+            pooler=False,
+            num_classes=0,
             encoder=None,
             adapters=None,
         )

@@ -38,6 +38,10 @@ class Experts:
     shared_gate : bool
         the output of the shared experts is scaled by a number that a vector of h weights gives (Qwen2-MoE)
 
+    num_groups, top_groups : int
+        a token's experts are picked from the best ``top_groups`` of ``num_groups`` equal groups, so that it goes to few
+        devices (DeepSeek-V2 and -V3); 1 and 1: from all
+
     Raises
     ------
     ValueError
@@ -55,6 +59,8 @@ class Experts:
     bias: bool = False
     router_bias: bool = False
     shared_gate: bool = False
+    num_groups: int = 1
+    top_groups: int = 1
 
     def __post_init__(self) -> None:
         require_counts(self, "num_experts", "top_k", "ffn_hidden", "every")
@@ -66,6 +72,11 @@ class Experts:
             raise ValueError(f"shared_ffn_hidden: {self.shared_ffn_hidden} {rule}")
         if self.num_shared and self.shared_ffn_hidden % self.num_shared:
             raise ValueError(f"shared_ffn_hidden: {self.shared_ffn_hidden} must divide over {self.num_shared} experts")
+        require_counts(self, "num_groups", "top_groups")
+        if self.num_experts % self.num_groups:
+            raise ValueError(f"num_groups: {self.num_groups} must divide the {self.num_experts} experts")
+        if self.top_groups > self.num_groups:
+            raise ValueError(f"top_groups: {self.top_groups} must be at most the {self.num_groups} groups")
         if self.shared_gate and not self.num_shared:
             raise ValueError("shared_gate: True must be False without shared experts")
 

@@ -1,4 +1,4 @@
-"""The start and end of a vision transformer: an image cut into patches, and classes."""
+"""The start of a vision transformer: an image cut into patches."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ class Patches:
         one learned token in front
     bias : bool
         of the matrix that embeds a patch
-    num_classes : int
-        rows of a linear head with bias on one token an image; 0: no head
 
     Raises
     ------
@@ -37,11 +35,9 @@ class Patches:
     channels: int = 3
     class_token: bool = True
     bias: bool = True
-    num_classes: int = 0
 
     def __post_init__(self) -> None:
         require_counts(self, "image_size", "patch_size", "channels")
-        require_counts(self, "num_classes", least=0)
         if self.image_size % self.patch_size:
             raise ValueError(f"patch_size: {self.patch_size} must divide the image's edge of {self.image_size}")
 
@@ -60,6 +56,6 @@ class Patches:
         return self.channels * self.patch_size**2, hidden
 
     def parameters(self, hidden: int) -> int:
-        """Parameters of embedding, class token and head."""
+        """Parameters of embedding and class token."""
         rows, columns = self.matrix(hidden)
-        return (rows + self.bias) * columns + self.class_token * hidden + (hidden + 1) * self.num_classes
+        return (rows + self.bias) * columns + self.class_token * hidden
