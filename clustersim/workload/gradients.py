@@ -139,7 +139,7 @@ def write_gathers(
     }
     last = update
     for r in sorted(reduced, key=first_use.__getitem__):
-        nbytes = WIDTH[shard.recipe.weights] * _padded(r.bucket, plan)
+        nbytes = shard.recipe.gathered_width * _padded(r.bucket, plan)
         op = Collective(name="all-gather weights", kind="all_gather", slot="dp", nbytes=nbytes, axis="dp")
         last = program.add(op, stream="dp", after=[update], phase="optimizer", stage=chunks[r.chunk].virtual_stage)
         if plan.overlap_dp:

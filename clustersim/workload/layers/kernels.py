@@ -98,8 +98,8 @@ def weight_cast(recipe: Recipe, matrices: Iterable[Matrix]) -> tuple[Kernel, ...
     hidden = elements(hidden_matrices(matrices))
     if recipe.quantisation is None or not hidden:
         return ()
-    nbytes = recipe.quantisation.weight_cast_nbytes(hidden, width=WIDTH[recipe.weights])
-    return (memory_pass(nbytes, dtype=recipe.weights),)
+    nbytes = recipe.quantisation.weight_cast_nbytes(hidden, width=recipe.gathered_width)
+    return (memory_pass(nbytes, dtype=recipe.gathered or recipe.weights),)
 
 
 def memory_pass(nbytes: int, *, dtype: str) -> Kernel:
