@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from clustersim.faults import BadInput, Fault
     from clustersim.hardware.kernel import Kernel
     from clustersim.library.card import list_cards
+    from clustersim.library.graph import load_convergence, load_graph
     from clustersim.library.job import load_job
     from clustersim.library.model import load_model
     from clustersim.library.part import load_part
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from clustersim.topology.topology import Topology
     from clustersim.trace.result import Result
     from clustersim.workload.check import check
+    from clustersim.workload.convergence import Convergence
+    from clustersim.workload.graph import Estimate, Graph, GraphOp, graph_step
     from clustersim.workload.job import GroupFamily, Job, Pool
     from clustersim.workload.model import Model
     from clustersim.workload.op import Collective, Compute, Copy, Delay, HostWork, Storage
@@ -40,10 +43,14 @@ _HOME = {
     "BadInput": "clustersim.faults",
     "Collective": "clustersim.workload.op",
     "Compute": "clustersim.workload.op",
+    "Convergence": "clustersim.workload.convergence",
     "Copy": "clustersim.workload.op",
     "Deadlock": "clustersim.engine.deadlock",
     "Delay": "clustersim.workload.op",
+    "Estimate": "clustersim.workload.graph",
     "Fault": "clustersim.faults",
+    "Graph": "clustersim.workload.graph",
+    "GraphOp": "clustersim.workload.graph",
     "GroupFamily": "clustersim.workload.job",
     "HostWork": "clustersim.workload.op",
     "Job": "clustersim.workload.job",
@@ -61,7 +68,10 @@ _HOME = {
     "check": "clustersim.workload.check",
     "collective": "",
     "explain": "clustersim.collective.explanations",
+    "graph_step": "clustersim.workload.graph",
     "list_cards": "clustersim.library.card",
+    "load_convergence": "clustersim.library.graph",
+    "load_graph": "clustersim.library.graph",
     "load_job": "clustersim.library.job",
     "load_model": "clustersim.library.model",
     "load_part": "clustersim.library.part",
@@ -78,10 +88,14 @@ __all__ = [
     "BadInput",
     "Collective",
     "Compute",
+    "Convergence",
     "Copy",
     "Deadlock",
     "Delay",
+    "Estimate",
     "Fault",
+    "Graph",
+    "GraphOp",
     "GroupFamily",
     "HostWork",
     "Job",
@@ -99,7 +113,10 @@ __all__ = [
     "check",
     "collective",
     "explain",
+    "graph_step",
     "list_cards",
+    "load_convergence",
+    "load_graph",
     "load_job",
     "load_model",
     "load_part",

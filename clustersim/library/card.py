@@ -28,6 +28,7 @@ KINDS = {
     "transport": "topologies/parts/transport",
     "model": "workloads/models",
     "job": "workloads/jobs",
+    "graph": "workloads/graphs",
 }
 """Kind of card -> its folder, in the library and in a folder of the user's own."""
 

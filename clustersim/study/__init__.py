@@ -5,5 +5,16 @@ from __future__ import annotations
 from clustersim.study.point import Point, prepare, run_point
 from clustersim.study.run_folder import LiveRun, open_run, write_run
 from clustersim.study.sweep import sweep
+from clustersim.study.time_to_accuracy import TimeToAccuracy, time_to_accuracy
 
-__all__ = ["LiveRun", "Point", "open_run", "prepare", "run_point", "sweep", "write_run"]
+__all__ = [
+    "LiveRun",
+    "Point",
+    "TimeToAccuracy",
+    "open_run",
+    "prepare",
+    "run_point",
+    "sweep",
+    "time_to_accuracy",
+    "write_run",
+]

@@ -111,7 +111,7 @@ class Recipe:
     name : str
         as a job's ``dtype`` gives it
     weights : {"bf16", "fp16", "fp32"}
-        kept on the device, and gathered over replicas
+        kept on the device
     activations : {"bf16", "fp16", "fp32"}
         residual stream, and all that is written between products
     gradients : {"bf16", "fp16", "fp32"}
@@ -122,6 +122,9 @@ class Recipe:
         copy of the weights that the optimizer updates; None: it updates the weights themselves
     moments : {"bf16", "fp16", "fp32"}
         the optimizer's averages
+    gathered : {"bf16", "fp16", "fp32"}, optional
+        weights as they are gathered over replicas and multiplied; None: as they are kept. PyTorch's FSDP2 keeps a shard
+        in fp32, which its optimizer updates, and gathers bf16: ``weights="fp32", master=None, gathered="bf16"``
     quantisation : Quantisation, optional
         of the layers' linear products
     loss_scaling : bool
@@ -135,6 +138,7 @@ class Recipe:
     products: str
     master: Literal["fp32"] | None = "fp32"
     moments: Dtype = "fp32"
+    gathered: Dtype | None = None
     quantisation: Quantisation | None = None
     loss_scaling: bool = False
 
@@ -142,6 +146,11 @@ class Recipe:
     def width(self) -> int:
         """Bytes of an activation that is not quantised."""
         return WIDTH[self.activations]
+
+    @property
+    def gathered_width(self) -> int:
+        """Bytes of a weight as it is gathered."""
+        return WIDTH[self.gathered or self.weights]
 
     @property
     def updated_width(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -69,6 +70,13 @@ def test_zero_paper_on_64_gpus() -> None:
     )
     held = [resident_bytes(7_500_000_000, recipe="fp16", gradient_dtype="fp16", **split) for split in splits]
     assert [round(sum(h.values()) / 1e9, 1) for h in held] == [31.4, 16.6, 1.9]
+
+
+def test_fsdp2_needs_no_second_copy_of_its_weights() -> None:
+    fsdp2 = replace(RECIPES["bf16"], weights="fp32", master=None, gathered="bf16")
+    splits = {"state_shards": 8, "gradient_shards": 8, "weight_shards": 8}
+    held = resident_bytes(8000, recipe=fsdp2, optimizer="adamw", gradient_dtype="fp32", **splits)
+    assert sum(held.values()) == (4 + 4 + 8) * 1000
 
 
 def test_175b_on_64_gpus() -> None:

@@ -71,6 +71,12 @@ def test_what_is_not_quantised_is_multiplied_as_it_is_stored(name: str) -> None:
         assert recipe.weight_operand.nbytes(ELEMENTS) < plain.weight_operand.nbytes(ELEMENTS)
 
 
+def test_fsdp2_keeps_fp32_and_gathers_bf16() -> None:
+    recipe = replace(RECIPES["bf16"], weights="fp32", master=None, gathered="bf16")
+    assert (recipe.updated_width, recipe.gathered_width, recipe.width) == (4, 2, 2)
+    assert (RECIPES["bf16"].updated_width, RECIPES["bf16"].gathered_width) == (4, 2)
+
+
 def test_only_fp16_scales_its_loss() -> None:
     assert [name for name, recipe in RECIPES.items() if recipe.loss_scaling] == ["fp16"]
 

@@ -39,7 +39,7 @@ def gemm(m: int, n: int, k: int, *, dtype: str, batch: int = 1) -> Kernel:
 
 
 def linear(shard: Shard, features_in: int, features_out: int, *, tokens: int | None = None) -> tuple[Kernel, ...]:
-    """Y = X·W over the tokens of a micro-batch, or over so many; where the recipe quantises, X is cast first and Y is written uncast."""
+    """Y = X·W over ``tokens``, else a micro-batch; where the recipe quantises, X is cast first, Y written uncast."""
     recipe, rows = shard.recipe, shard.tokens if tokens is None else tokens
     product = _product(
         rows,

@@ -24,7 +24,7 @@ def strategy(plan: ParallelPlan, recipe: Recipe) -> Strategy:
     """
     if plan.sharding is not None:
         return plan.sharding
-    weight, gradient = WIDTH[recipe.weights], WIDTH[plan.gradient_dtype]
+    weight, gradient = recipe.gathered_width, WIDTH[plan.gradient_dtype]
     stage = 3 if plan.fsdp else plan.zero
     if stage == 3 and plan.hsdp is not None:
         return partial(

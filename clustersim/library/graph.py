@@ -1,0 +1,83 @@
+"""A data-flow graph by name: a card of the library, a card of the user's own, or a table of ops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clustersim.faults import BadInput, Fault
+from clustersim.library.build import build
+from clustersim.library.card import Card, read_card
+from clustersim.readers import graph_table
+from clustersim.workload.convergence import Convergence
+from clustersim.workload.graph.graph import Graph
+
+__all__ = ["load_convergence", "load_graph"]
+
+_TABLES = (".csv", ".parquet")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _GraphCard:
+    """What a graph's card says.
+
+    Parameters
+    ----------
+    name : str
+    table : str
+        file of the ops, relative to the card
+    convergence : Convergence, optional
+        epochs that training needs
+    sources : Mapping[str, str]
+    """
+
+    name: str
+    table: str
+    convergence: Convergence | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_graph(name_or_path: str | Path) -> Graph:
+    """Load a data-flow graph.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        a ``.csv`` or ``.parquet`` file is a table of ops, see :func:`clustersim.readers.graph_table.read`; anything
+        else a card, as in :func:`clustersim.library.find_card`
+
+    Raises
+    ------
+    BadInput
+        when there is no such card or file, or with every fault of it
+
+    Examples
+    --------
+    >>> load_graph("inception-v3")
+    Graph(inception-v3: 215 ops, 23,834,568 parameters)
+    """
+    name = str(name_or_path)
+    if name.endswith(_TABLES):
+        return graph_table.read(Path(name).expanduser())
+    card, about = _read(name)
+    return graph_table.read(card.path.parent / about.table, name=about.name, sources=about.sources)
+
+
+def load_convergence(name_or_path: str | Path) -> Convergence:
+    """Load what a graph's card says of the epochs that its training needs.
+
+    Raises
+    ------
+    BadInput
+        when there is no such card, it has faults, or it says nothing of them
+    """
+    card, about = _read(str(name_or_path))
+    if about.convergence is None:
+        raise BadInput([Fault(file=str(card.path), key="convergence", value=None, rule="must be given")])
+    return about.convergence
+
+
+def _read(name: str) -> tuple[Card, _GraphCard]:
+    card = read_card("graph", name)
+    return card, build(card, _GraphCard)
