@@ -222,10 +222,11 @@ nvfp4
     one 8-bit scale of 16 elements and one fp32 scale a tensor, which takes one more read; the Hadamard transform of
     the weight gradient's operands is part of the cast
 
-All quantised recipes keep the bf16 weights, and each weight quantised by row and by column for the whole step. A scale
-a tensor needs the second copy on Hopper, whose fp8 units multiply one layout only; Blackwell's take both and need it
-not, which is not modelled. Casts are kernels of their own: fusing them into the norm or activation before would save
-their read. Layers that the recipe of NVFP4 leaves in bf16 are quantised here like the rest.
+All quantised recipes keep the bf16 weights, and each weight quantised by row and by column for the whole step. With one
+scale a tensor the second copy is needed on Hopper, whose fp8 units multiply one layout only, and not on Blackwell, whose
+units multiply both: there ``replace(recipe.quantisation, copies=1)`` is the cheaper truth. Casts are kernels of their
+own; fused into the norm or activation before, they would save their read. Tensors are gathered in 16 bit and cast after.
+Layers that NVIDIA's NVFP4 recipe leaves in bf16 are quantised here like the rest.
 
 Sources: Micikevicius et al., Mixed Precision Training, 2018, section 3; NVIDIA Transformer Engine, user guide, low
 precision training (delayed, current and blockwise scaling, MXFP8, NVFP4; handling transposes); DeepSeek-V3, 2024,
