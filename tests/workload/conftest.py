@@ -12,6 +12,7 @@ import pytest
 
 from clustersim.workload.job import Job
 from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.piece import fused
 from clustersim.workload.model import Model
 from clustersim.workload.op import Collective, Compute
 from clustersim.workload.program import Program
@@ -77,10 +78,26 @@ def flops() -> Callable[[Block], tuple[int, int]]:
     """FLOP of a block, forward and backward."""
 
     def both(block: Block) -> tuple[int, int]:
-        backward = [op.flops for op in (block.backward, block.weight_gradient) if op is not None]
-        return block.forward.flops, sum(backward)
+        forward, backward = (
+            [p.op for p in way if isinstance(p.op, Compute)] for way in (block.forward, block.backward)
+        )
+        return sum(op.flops for op in forward), sum(op.flops for op in backward)
 
     return both
+
+
+@pytest.fixture(scope="session")
+def computed() -> Callable[[Block], tuple[Compute, Compute | None, Compute | None]]:
+    """Forward pass of a block without collectives, backward pass, and what may run beside the reduction after it."""
+
+    def ops(block: Block) -> tuple[Compute, Compute | None, Compute | None]:
+        ((forward,), (backward, beside)) = fused(block.forward), block.whole_backward(apart=True)
+        (whole,) = backward or (None,)
+        assert isinstance(forward.op, Compute)
+        assert whole is None or isinstance(whole.op, Compute)
+        return forward.op, None if whole is None else whole.op, beside
+
+    return ops
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import pytest
 
 from clustersim.workload.activations import kept_by_block, kept_by_layer, kept_tensors
 from clustersim.workload.model import Model
+from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
 
 
@@ -29,17 +30,21 @@ class TestPaper:
     def test_tensor_parallel(self, paper: Callable[..., Shard], t: int) -> None:
         shard = paper(tp=t)
         s, b, h, a = shard.seq_len, shard.micro_batch, shard.model.hidden, shard.model.num_heads
-        assert kept_by_layer(shard, "none") == pytest.approx(s * b * h * (10 + 24 / t + 5 * a * s / (h * t)), rel=1e-2)
-        assert kept_by_layer(shard, "selective") == pytest.approx(s * b * h * (10 + 24 / t), rel=1e-2)
-        assert kept_by_layer(shard, "full") == 2 * s * b * h
+        assert kept_by_layer(shard, Recomputation.of("none")) == pytest.approx(
+            s * b * h * (10 + 24 / t + 5 * a * s / (h * t)), rel=1e-2
+        )
+        assert kept_by_layer(shard, Recomputation.of("selective")) == pytest.approx(s * b * h * (10 + 24 / t), rel=1e-2)
+        assert kept_by_layer(shard, Recomputation.of("full")) == 2 * s * b * h
 
     @pytest.mark.parametrize("t", [2, 8])
     def test_sequence_parallel(self, paper: Callable[..., Shard], t: int) -> None:
         shard = paper(tp=t, sequence_parallel=True)
         s, b, h, a = shard.seq_len, shard.micro_batch, shard.model.hidden, shard.model.num_heads
-        assert kept_by_layer(shard, "none") == pytest.approx(s * b * h / t * (34 + 5 * a * s / h), rel=1e-2)
-        assert kept_by_layer(shard, "selective") == pytest.approx(34 * s * b * h / t, rel=1e-2)
-        assert kept_by_layer(shard, "full") == 2 * s * b * h // t
+        assert kept_by_layer(shard, Recomputation.of("none")) == pytest.approx(
+            s * b * h / t * (34 + 5 * a * s / h), rel=1e-2
+        )
+        assert kept_by_layer(shard, Recomputation.of("selective")) == pytest.approx(34 * s * b * h / t, rel=1e-2)
+        assert kept_by_layer(shard, Recomputation.of("full")) == 2 * s * b * h // t
 
 
 def test_llama_layer_by_hand(llama: Model, new_shard: Callable[..., Shard]) -> None:
@@ -57,24 +62,31 @@ def test_llama_layer_by_hand(llama: Model, new_shard: Callable[..., Shard]) -> N
         "mlp after its activation": 2 * tokens * 688,
     }
     assert {t.name: t.nbytes for t in kept_tensors(shard)} == by_hand
-    assert kept_by_layer(shard, "none") - kept_by_layer(shard, "selective") == by_hand["log-sum-exp"]
+    assert (
+        kept_by_layer(shard, Recomputation.of("none")) - kept_by_layer(shard, Recomputation.of("selective"))
+        == by_hand["log-sum-exp"]
+    )
 
 
 def test_norms_of_queries_and_keys_keep_their_inputs(llama: Model, new_shard: Callable[..., Shard]) -> None:
     with_norm, without = new_shard(replace(llama, qk_norm=True)), new_shard(llama)
-    assert kept_by_layer(with_norm, "none") - kept_by_layer(without, "none") == 2 * 256 * (8 + 4) * 32
+    assert (
+        kept_by_layer(with_norm, Recomputation.of("none")) - kept_by_layer(without, Recomputation.of("none"))
+        == 2 * 256 * (8 + 4) * 32
+    )
 
 
 def test_blocks_and_input_make_up_the_layer(gpt: Model, new_shard: Callable[..., Shard]) -> None:
     shard = new_shard(gpt, attention="unfused", dropout=True, tp=2)
-    for recompute in ("none", "selective"):
-        parts = [kept_by_block(shard, block, recompute) for block in ("input", "norm", "attention", "mlp")]
-        assert sum(parts) == kept_by_layer(shard, recompute)
+    parts = [kept_by_block(shard, block) for block in ("input", "norm", "attention", "mlp")]
+    assert sum(parts) == kept_by_layer(shard, Recomputation.of("none"))
+    dropped = kept_by_block(shard, "attention", part="core")
+    assert sum(parts) - dropped == kept_by_layer(shard, Recomputation.of("selective"))
 
 
 def test_fp32_doubles_all_but_masks_and_statistics(gpt: Model, new_shard: Callable[..., Shard]) -> None:
-    half = kept_by_layer(new_shard(gpt), "selective")
-    assert kept_by_layer(new_shard(gpt, dtype="fp32"), "selective") == 2 * half
+    half = kept_by_layer(new_shard(gpt), Recomputation.of("selective"))
+    assert kept_by_layer(new_shard(gpt, dtype="fp32"), Recomputation.of("selective")) == 2 * half
 
 
 @pytest.mark.parametrize(("recipe", "operand"), [("fp8", 1), ("mxfp8", 33 / 32), ("nvfp4", 9 / 16)])

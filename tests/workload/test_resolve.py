@@ -50,7 +50,7 @@ def test_an_own_schedule_is_kept(llama: Model) -> None:
 
 def test_raises_every_fault(llama: Model) -> None:
     with pytest.raises(BadInput) as caught:
-        resolved(llama, dp=1, tp=0, zero=2)
+        resolved(llama, dp=1, tp=0, zero=4)
     assert {f.key for f in caught.value.faults} == {"plan.tp", "plan.zero"}
 
 

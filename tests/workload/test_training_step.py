@@ -214,13 +214,16 @@ class TestMemory:
         self, llama: Model, recompute: str, run_untimed: Callable[..., Any], new_shard: Callable[..., Any]
     ) -> None:
         from clustersim.workload.activations import kept_by_layer
+        from clustersim.workload.recompute import Recomputation
 
         finished = run_untimed(step(llama, pp=4, recompute=recompute))
         shard = new_shard(llama, micro_batch=1)
         for stage in range(1, 3):
-            kept = 2 * kept_by_layer(shard, recompute)
+            kept = 2 * kept_by_layer(shard, Recomputation.of(recompute))
             # Receives may run one micro-batch ahead; under full recompute one layer stands in full.
-            ahead = shard.residual_nbytes + (kept_by_layer(shard, "none") if recompute == "full" else 0)
+            ahead = shard.residual_nbytes + (
+                kept_by_layer(shard, Recomputation.of("none")) if recompute == "full" else 0
+            )
             assert 0 <= finished.peak[stage]["gpu/activations"] - (4 - stage) * kept <= ahead
 
     def test_gpipe_holds_all_micro_batches(self, llama: Model, run_untimed: Callable[..., Any]) -> None:

@@ -10,9 +10,12 @@ import pytest
 from clustersim.workload.layers.attention import attention
 from clustersim.workload.layers.block import Block
 from clustersim.workload.model import Model
+from clustersim.workload.op import Compute
+from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
 
 NewShard = Callable[..., Shard]
+Computed = Callable[[Block], tuple[Compute, Compute | None, Compute | None]]
 Flops = Callable[[Block], tuple[int, int]]
 TOKENS = 2 * 128
 
@@ -48,25 +51,30 @@ def test_keys_and_values_are_repeated_beyond_their_heads(llama: Model, new_shard
 
 def test_selective_recomputes_the_core(gpt: Model, new_shard: NewShard) -> None:
     block = attention(new_shard(gpt, attention="unfused", dropout=True))
-    assert block.core is not None
-    assert block.core.flops == 2 * 2 * 128 * 128 * 8 * 32 * 2
-    assert block.core_kept == 5 * 8 * 128 * 128 * 2
-    assert block.kept - block.held("selective") == block.core_kept
+    (core,) = block.again(Recomputation.of("selective"))
+    assert core.op.flops == 2 * 2 * 128 * 128 * 8 * 32 * 2
+    assert core.kept == 5 * 8 * 128 * 128 * 2
+    assert block.kept - block.held(Recomputation.of("selective")) == core.kept
 
 
-def test_rotary_embedding_and_norms_are_passes_over_queries_and_keys(llama: Model, new_shard: NewShard) -> None:
+def test_rotary_embedding_and_norms_are_passes_over_queries_and_keys(
+    llama: Model, new_shard: NewShard, computed: Computed
+) -> None:
     def moved(model: Model) -> int:
-        return attention(new_shard(model)).forward.nbytes
+        return computed(attention(new_shard(model)))[0].nbytes
 
     q_and_k = 2 * TOKENS * (8 + 4) * 32
     assert moved(llama) - moved(replace(llama, positions="alibi")) == 2 * q_and_k
     assert moved(replace(llama, qk_norm=True)) - moved(llama) == 2 * q_and_k
 
 
-def test_flash_never_moves_the_scores(gpt: Model, new_shard: NewShard) -> None:
+def test_flash_never_moves_the_scores(gpt: Model, new_shard: NewShard, computed: Computed) -> None:
+    def moved(shard: Shard) -> int:
+        return computed(attention(shard))[0].nbytes
+
     short, long = (new_shard(gpt, micro_batch=256 // s, seq_len=s) for s in (64, 128))
-    assert attention(short).forward.nbytes == attention(long).forward.nbytes
-    extra = attention(replace(long, attention="unfused")).forward.nbytes - attention(long).forward.nbytes
+    assert moved(short) == moved(long)
+    extra = moved(replace(long, attention="unfused")) - moved(long)
     # Scores written, read, probabilities written, read: four times 2 bytes; flash alone has 4 bytes a row.
     assert extra == 4 * 2 * 8 * 128 * 128 * 2 - 4 * 8 * TOKENS
 
@@ -78,10 +86,10 @@ def test_workspace_holds_scores_and_gradients(gpt: Model, new_shard: NewShard) -
     assert (unfused.forward_workspace, unfused.backward_workspace) == (x + scores, x + qkv + output + 2 * scores)
 
 
-def test_flash_backward_reads_and_writes_everything_twice(gpt: Model, new_shard: NewShard) -> None:
-    block = attention(new_shard(gpt))
-    assert block.backward is not None
-    (kernel,) = [k for k in block.backward.kernels if k.kind == "attention"]
+def test_flash_backward_reads_and_writes_everything_twice(gpt: Model, new_shard: NewShard, computed: Computed) -> None:
+    _, backward, _ = computed(attention(new_shard(gpt)))
+    assert backward is not None
+    (kernel,) = [k for k in backward.kernels if k.kind == "attention"]
     # q, k, v, output and its gradient in, three gradients out, and the row statistics.
     assert kernel.nbytes == 2 * TOKENS * 8 * 256 + 4 * TOKENS * 8
     assert (kernel.m, kernel.n, kernel.k, kernel.batch) == (128, 128, 32, 16)

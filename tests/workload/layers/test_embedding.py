@@ -9,19 +9,21 @@ from clustersim.workload.layers.block import Block
 from clustersim.workload.layers.embedding import embedding
 from clustersim.workload.layers.head import head
 from clustersim.workload.model import Model
+from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
 NewShard = Callable[..., Shard]
+Computed = Callable[[Block], tuple[Compute, Compute | None, Compute | None]]
 Flops = Callable[[Block], tuple[int, int]]
 TOKENS = 2 * 128
 
 
-def test_embedding(gpt: Model, new_shard: NewShard, flops: Flops) -> None:
+def test_embedding(gpt: Model, new_shard: NewShard, flops: Flops, computed: Computed) -> None:
     block = embedding(new_shard(gpt, tp=2))
     assert block.parameters == 1024 // 2 * 256 + 128 * 256
     assert flops(block) == (0, 0)
     # Rows read and written, then read and written with the positions added.
-    assert block.forward.nbytes == 4 * 2 * TOKENS * 256
+    assert computed(block)[0].nbytes == 4 * 2 * TOKENS * 256
 
 
 def test_an_embedding_narrower_than_the_model(gpt: Model, new_shard: NewShard, flops: Flops) -> None:
@@ -33,7 +35,7 @@ def test_an_embedding_narrower_than_the_model(gpt: Model, new_shard: NewShard, f
     assert flops(head(shard, tied_here=False))[0] == 2 * TOKENS * (1024 * 64 + projection)
 
 
-def test_backward_adds_this_rank_s_rows_to_the_gradient(gpt: Model, new_shard: NewShard) -> None:
-    backward = embedding(new_shard(gpt, tp=2)).backward
+def test_backward_adds_this_rank_s_rows_to_the_gradient(gpt: Model, new_shard: NewShard, computed: Computed) -> None:
+    _, backward, _ = computed(embedding(new_shard(gpt, tp=2)))
     assert backward is not None
     assert backward.nbytes == 2 * TOKENS * 256 + 2 * 4 * (TOKENS // 2) * 256

@@ -9,9 +9,11 @@ import pytest
 from clustersim.workload.layers.block import Block
 from clustersim.workload.layers.head import head, loss_reductions
 from clustersim.workload.model import Model
+from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
 NewShard = Callable[..., Shard]
+Computed = Callable[[Block], tuple[Compute, Compute | None, Compute | None]]
 Flops = Callable[[Block], tuple[int, int]]
 TOKENS = 2 * 128
 
@@ -40,11 +42,12 @@ def test_loss_reductions_are_three_numbers_a_token(gpt: Model, new_shard: NewSha
     assert [op.nbytes for op in loss_reductions(new_shard(gpt, tp=2))] == [4 * TOKENS] * 3
 
 
-def test_bytes(gpt: Model, new_shard: NewShard) -> None:
+def test_bytes(gpt: Model, new_shard: NewShard, computed: Computed) -> None:
     block = head(new_shard(gpt, tp=2), tied_here=False)
+    forward, backward, _ = computed(block)
     x, matrix, logits = TOKENS * 256, 256 * 512, TOKENS * 512
     # Cast to fp32, row maximum, exponentials in place, normalised in place.
-    assert block.forward.nbytes == 2 * (x + matrix + logits) + (2 + 4 + 4 + 8 + 8) * logits
-    assert block.backward is not None
-    assert block.backward.nbytes == (8 + 4 + 2) * logits + 2 * (logits + matrix + x)
+    assert forward.nbytes == 2 * (x + matrix + logits) + (2 + 4 + 4 + 8 + 8) * logits
+    assert backward is not None
+    assert backward.nbytes == (8 + 4 + 2) * logits + 2 * (logits + matrix + x)
     assert (block.forward_workspace, block.backward_workspace) == (2 * logits, 2 * logits + 2 * x)

@@ -10,6 +10,7 @@ import pytest
 from clustersim.workload.activations import kept_by_layer
 from clustersim.workload.layers.placed import blocks
 from clustersim.workload.model import Model
+from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
 from clustersim.workload.stages import Chunk, split
 
@@ -39,13 +40,15 @@ def test_blocks_keep_what_the_layer_keeps(gpt: Model, new_shard: NewShard) -> No
     chunk = Chunk(first_layer=0, num_layers=1)
     for shard in (new_shard(gpt, tp=2, sequence_parallel=True), new_shard(gpt, attention="unfused", dropout=True)):
         kept = sum(p.block.kept for p in blocks(shard, chunk, tied_here=False))
-        assert kept + shard.residual_nbytes == kept_by_layer(shard, "none")
+        assert kept + shard.residual_nbytes == kept_by_layer(shard, Recomputation.of("none"))
 
 
 @pytest.mark.parametrize("tp", [1, 2])
 def test_backward_is_one_op_unless_something_can_run_beside_it(gpt: Model, new_shard: NewShard, tp: int) -> None:
     placed = blocks(new_shard(gpt, tp=tp), Chunk(first_layer=0, num_layers=8), tied_here=False)
-    assert any(p.block.weight_gradient for p in placed) == (tp > 1)
+    apart = [p.block.whole_backward(apart=p.block.gathers and tp > 1) for p in placed]
+    assert any(beside for _, beside in apart) == (tp > 1)
+    assert all(len(pieces) == 1 for pieces, _ in apart if pieces)
 
 
 @pytest.mark.parametrize("name", ["gpt", "llama"])

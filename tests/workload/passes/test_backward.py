@@ -11,6 +11,7 @@ from clustersim.workload.model import Model
 from clustersim.workload.op import Compute
 from clustersim.workload.passes.backward import backward
 from clustersim.workload.passes.fragment import Fragment
+from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
 from clustersim.workload.stages import Chunk
 
@@ -20,6 +21,7 @@ NewShard = Callable[..., Shard]
 def one_layer(shard: Shard, **changes: Any) -> Fragment:
     placed = blocks(shard, Chunk(first_layer=2, num_layers=1), tied_here=False)
     options = {"recompute": "none", "overlap": True, "receives": True, "sends": True} | changes
+    options["recompute"] = Recomputation.of(options["recompute"])
     return backward(placed, shard, stage=1, **options)
 
 
@@ -113,7 +115,7 @@ def test_entries_wait_for_the_gradient(gpt: Model, new_shard: NewShard) -> None:
     assert one_layer(new_shard(gpt, tp=2, sequence_parallel=True)).entries == (0,)
     shard = new_shard(gpt, tp=2, sequence_parallel=True)
     placed = blocks(shard, Chunk(first_layer=8, num_layers=0, has_head=True), tied_here=False)
-    head = backward(placed, shard, stage=3, recompute="none", overlap=True, receives=False, sends=True)
+    head = backward(placed, shard, stage=3, recompute=Recomputation(), overlap=True, receives=False, sends=True)
     assert [names(head)[n] for n in head.entries] == ["all-gather head input again", "head and loss backward"]
 
 
