@@ -1,103 +1,15 @@
-"""Number formats, and the recipes that mix them: in what a job multiplies, keeps, reduces and updates."""
+"""Recipes that mix number formats: in what a job multiplies, keeps, reduces and updates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 from clustersim.faults import BadInput, Fault, nearest_name
-from clustersim.units import Unit
+from clustersim.workload.number_format import FORMATS, WIDTH, Dtype, Format, Quantisation
 
-__all__ = ["FORMATS", "RECIPES", "WIDTH", "Dtype", "Format", "Quantisation", "Recipe", "find_recipe"]
-
-Dtype = Literal["bf16", "fp16", "fp32"]
-
-WIDTH: Mapping[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
-"""Bytes of an element of a tensor that is not quantised."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Format:
-    """How the elements of a matrix product's operand are stored.
-
-    Parameters
-    ----------
-    dtype : str
-        of the matrix units that multiply it, as a GPU's card names their peak
-    bits : int
-        of an element
-    block : int
-        elements that share a scale; 0: one scale a tensor, which is not counted
-    scale_bytes : int
-        of one scale [B]
-    """
-
-    dtype: str
-    bits: int
-    block: int = 0
-    scale_bytes: Annotated[int, Unit("B")] = 0
-
-    def nbytes(self, elements: int) -> int:
-        """Bytes of a tensor with its scales [B]."""
-        scales = -(-elements // self.block) * self.scale_bytes if self.block else 0
-        return -(-elements * self.bits // 8) + scales
-
-
-FORMATS: Mapping[str, Format] = {
-    "fp32": Format(dtype="fp32", bits=32),
-    "tf32": Format(dtype="tf32", bits=32),
-    "bf16": Format(dtype="bf16", bits=16),
-    "fp16": Format(dtype="fp16", bits=16),
-    "fp8": Format(dtype="fp8", bits=8),
-    "fp8 1x128": Format(dtype="fp8", bits=8, block=128, scale_bytes=4),
-    "fp8 128x128": Format(dtype="fp8", bits=8, block=128 * 128, scale_bytes=4),
-    "mxfp8": Format(dtype="mxfp8", bits=8, block=32, scale_bytes=1),
-    "nvfp4": Format(dtype="nvfp4", bits=4, block=16, scale_bytes=1),
-}
-"""Formats of operands. tf32 is a way to multiply fp32 tensors; E4M3 and E5M2 are as wide and as fast as each other.
-
-Sources: Open Compute Project, Microscaling Formats (MX) 1.0, 2023, table 1 (32 elements, one E8M0 scale); DeepSeek-V3,
-2024, section 3.3.2 (tiles of 1 x 128, blocks of 128 x 128, fp32 scales); NVIDIA, Pretraining Large Language Models
-with NVFP4, 2025, section 2 (16 elements, one E4M3 scale, and one fp32 scale a tensor). The 16 x 16 blocks in which that
-recipe scales weights store their scale once a row, so weights take the same bytes as activations.
-"""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Quantisation:
-    """How the operands of linear layers are made from 16-bit tensors, for forward and backward products alike.
-
-    Parameters
-    ----------
-    activations : Format
-        of a layer's input and of the gradient of its output
-    weights : Format
-    searches : int
-        reads of a tensor that find its largest value before it can be cast
-    copies : int
-        times that a tensor is stored: by row for one product and by column for the other
-    """
-
-    activations: Format
-    weights: Format
-    searches: int = 0
-    copies: int = 2
-
-    def cast_nbytes(self, elements: int, *, width: int) -> int:
-        """Bytes that casting an activation of ``width`` bytes an element reads and writes [B]."""
-        return self._read(elements, width) + self.copies * self.activations.nbytes(elements)
-
-    def weight_cast_nbytes(self, elements: int, *, width: int) -> int:
-        """The same of a weight; once a step, as the copies serve all its micro-batches."""
-        return self._read(elements, width) + self.weight_copies_nbytes(elements)
-
-    def weight_copies_nbytes(self, elements: int) -> int:
-        """What is held of a weight beside its 16-bit tensor [B]."""
-        return self.copies * self.weights.nbytes(elements)
-
-    def _read(self, elements: int, width: int) -> int:
-        return (1 + self.searches) * width * elements
+__all__ = ["RECIPES", "WIDTH", "Dtype", "Recipe", "find_recipe"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -223,10 +135,10 @@ nvfp4
     the weight gradient's operands is part of the cast
 
 All quantised recipes keep the bf16 weights, and each weight quantised by row and by column for the whole step. With one
-scale a tensor the second copy is needed on Hopper, whose fp8 units multiply one layout only, and not on Blackwell, whose
-units multiply both: there ``replace(recipe.quantisation, copies=1)`` is the cheaper truth. Casts are kernels of their
-own; fused into the norm or activation before, they would save their read. Tensors are gathered in 16 bit and cast after.
-Layers that NVIDIA's NVFP4 recipe leaves in bf16 are quantised here like the rest.
+scale a tensor the second copy is needed on Hopper, whose fp8 units multiply one layout only; Blackwell's multiply both,
+and ``replace(recipe.quantisation, copies=1)`` says so. Casts are kernels of their own; fused into the norm or into the
+activation before, they would save their read. Tensors are gathered in 16 bit and cast after. Layers that NVIDIA's NVFP4
+recipe leaves in bf16 are quantised here like the rest.
 
 Sources: Micikevicius et al., Mixed Precision Training, 2018, section 3; NVIDIA Transformer Engine, user guide, low
 precision training (delayed, current and blockwise scaling, MXFP8, NVFP4; handling transposes); DeepSeek-V3, 2024,

@@ -33,6 +33,55 @@ EXACT = {
     "qwen2.5-7b": 7_615_616_512,
     "qwen2.5-72b": 72_706_203_648,
     "qwen3-8b": 8_190_735_360,
+    "bert-base": 109_514_298,
+    "bert-large": 335_174_458,
+    "bert-large-pretraining": 336_226_108,
+    "clip-vit-l-14": 427_616_513,
+    "deepseek-v2": 235_741_434_880,
+    "deepseek-v2-lite": 15_706_484_224,
+    "deepseek-v3": 671_026_419_200,
+    "falcon-7b": 6_921_720_704,
+    "falcon-40b": 41_303_293_952,
+    "gemma-2-2b": 2_614_341_888,
+    "gemma-2-9b": 9_241_705_984,
+    "gemma-2-27b": 27_227_128_320,
+    "gpt-oss-20b": 20_914_757_184,
+    "gpt-oss-120b": 116_829_156_672,
+    "llama-3.2-1b": 1_235_814_400,
+    "llama-3.2-3b": 3_212_749_824,
+    "mamba-2.8b": 2_768_345_600,
+    "mamba2-2.7b": 2_702_599_680,
+    "mixtral-8x7b": 46_702_792_704,
+    "mixtral-8x22b": 140_620_634_112,
+    "mpt-7b": 6_649_286_656,
+    "mt5-small": 300_176_768,
+    "mt5-base": 582_401_280,
+    "mt5-large": 1_229_581_312,
+    "mt5-xl": 3_742_619_648,
+    "mt5-xxl": 12_921_057_280,
+    "phi-3-mini": 3_821_079_552,
+    "qwen1.5-moe-a2.7b": 14_315_784_192,
+    "qwen3-30b-a3b": 30_532_122_624,
+    "qwen3-235b-a22b": 235_093_634_560,
+    "t5-large": 737_668_096,
+    "t5-11b": 11_307_321_344,
+    "vit-b-16": 86_567_656,
+    "vit-l-16": 304_326_632,
+    "vit-h-14": 632_045_800,
+}
+
+# (all parameters, those that a token meets) as the models' pages and papers state them [billions]. gpt-oss leaves the
+# embedding out of the second.
+STATED = {
+    "deepseek-v2": (236, 21),
+    "deepseek-v3": (671, 37),
+    "mixtral-8x7b": (46.7, 12.9),
+    "mixtral-8x22b": (141, 39),
+    "qwen1.5-moe-a2.7b": (14.3, 2.7),
+    "qwen2-57b-a14b": (57.4, 14),
+    "qwen3-30b-a3b": (30.5, 3.3),
+    "qwen3-235b-a22b": (235, 22),
+    "nemotron-h-8b": (8.1, 8.1),
 }
 
 # Table 1 of arXiv 2104.04473 [billions]. Its formula leaves out the final norm, 2h of them.
@@ -61,6 +110,26 @@ def test_every_card_loads_under_its_own_name(name: str) -> None:
 @pytest.mark.parametrize(("name", "count"), EXACT.items())
 def test_published_parameter_counts(name: str, count: int) -> None:
     assert load_model(name).num_parameters == count
+
+
+@pytest.mark.parametrize(("name", "billions"), STATED.items())
+def test_stated_totals_and_active_parameters(name: str, billions: tuple[float, float]) -> None:
+    model = load_model(name)
+    found = (model.num_parameters, model.num_active_parameters)
+    assert tuple(count / 1e9 for count in found) == pytest.approx(billions, rel=0.02)
+
+
+@pytest.mark.parametrize(("name", "billions"), [("gpt-oss-20b", 3.61), ("gpt-oss-120b", 5.13)])
+def test_active_parameters_without_the_embedding(name: str, billions: float) -> None:
+    model = load_model(name)
+    active = model.num_active_parameters - model.parameters_by_part["embedding"]
+    assert active / 1e9 == pytest.approx(billions, abs=0.005)
+
+
+def test_a_module_that_predicts_a_second_token_is_counted_apart() -> None:
+    model = load_model("deepseek-v3")
+    assert model.num_parameters + model.mtp_parameters == model.num_trainable_parameters
+    assert model.mtp_parameters / 1e9 == pytest.approx(11.5, abs=0.15)
 
 
 @pytest.mark.parametrize(("name", "billions"), MEGATRON.items())

@@ -16,7 +16,7 @@ __all__ = ["Estimate"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """Times without contention.
+    """Times of ops and messages that have their device and their link to themselves.
 
     Parameters
     ----------

@@ -1,14 +1,15 @@
-"""List scheduling: in which order tasks run where, and how long a step takes without contention."""
+"""List scheduling: in which order tasks run where, and how long a step takes by the estimate."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from clustersim.units import Unit
 from clustersim.workload.graph.estimate import Estimate
-from clustersim.workload.graph.tasks import Tasks
+from clustersim.workload.graph.tasks import Edge, Tasks
 
 __all__ = ["ListSchedule", "Times"]
 
@@ -58,30 +59,39 @@ class ListSchedule:
         self.num_devices = num_devices
         n = len(tasks.tasks)
         self._compute = [estimate.compute(task.op) for task in tasks.tasks]
-        self._inputs: list[list[tuple[int, float]]] = [[] for _ in range(n)]
-        self._readers: list[list[int]] = [[] for _ in range(n)]
+        self._inputs: list[list[tuple[Edge, float]]] = [[] for _ in range(n)]
+        self._outputs: list[list[tuple[Edge, float]]] = [[] for _ in range(n)]
         for edge in tasks.edges:
-            self._inputs[edge.after].append((edge.before, estimate.transfer(edge.nbytes)))
-            self._readers[edge.before].append(edge.after)
+            transfer = estimate.transfer(edge.nbytes)
+            self._inputs[edge.after].append((edge, transfer))
+            self._outputs[edge.before].append((edge, transfer))
         rank = [0.0] * n
         chance = (num_devices - 1) / num_devices
         for k in reversed(tasks.order):
             rank[k] += self._compute[k]
-            for before, transfer in self._inputs[k]:
-                rank[before] = max(rank[before], chance * transfer + rank[k])
+            for edge, transfer in self._inputs[k]:
+                rank[edge.before] = max(rank[edge.before], chance * transfer + rank[k])
         place = {k: position for position, k in enumerate(tasks.order)}
         self._key = [(-rank[k], place[k]) for k in range(n)]
 
     def greedy(self) -> dict[int, int]:
-        """Device of each group: tasks by falling rank, each where it ends first; of equals the lowest number."""
+        """Device of each group: tasks by falling rank, each where it ends first; of equals the lowest number.
+
+        Here transfers do not meet each other.
+        """
         chosen: dict[int, int] = {}
         end, device = [0.0] * len(self._compute), [0] * len(self._compute)
         free = [0.0] * self.num_devices
+
+        def start(k: int, d: int) -> float:
+            inputs = (end[e.before] + (0.0 if device[e.before] == d else c) for e, c in self._inputs[k])
+            return max(free[d], max(inputs, default=0.0))
+
         for k in sorted(range(len(end)), key=self._key.__getitem__):
             group = self.tasks.group[k]
             possible = (chosen[group],) if group in chosen else range(self.num_devices)
-            start, d = min((max(free[d], self._arrival(k, d, device, end)), d) for d in possible)
-            end[k] = free[d] = start + self._compute[k]
+            at, d = min((start(k, d), d) for d in possible)
+            end[k] = free[d] = at + self._compute[k]
             device[k] = chosen[group] = d
         return chosen
 
@@ -89,7 +99,7 @@ class ListSchedule:
         """When tasks run under a placement.
 
         A device that is free takes the first task that is there, and of those that are there at once the one of the
-        highest rank. Transfers do not meet each other.
+        highest rank. Transfers from one device to another follow each other.
 
         Parameters
         ----------
@@ -99,6 +109,7 @@ class ListSchedule:
         device = [device_of_group[g] for g in self.tasks.group]
         end = [0.0] * len(device)
         free = [0.0] * self.num_devices
+        links = _Links(device, self.tasks.edges)
         waits = [len(inputs) for inputs in self._inputs]
         there = {k: 0.0 for k, n in enumerate(waits) if not n}
         order: list[int] = []
@@ -107,12 +118,41 @@ class ListSchedule:
             del there[k]
             order.append(k)
             end[k] = free[device[k]] = start + self._compute[k]
-            for reader in self._readers[k]:
-                waits[reader] -= 1
-                if not waits[reader]:
-                    there[reader] = self._arrival(reader, device[reader], device, end)
+            for edge, transfer in self._outputs[k]:
+                links.made(edge, end[k], transfer)
+                waits[edge.after] -= 1
+                if not waits[edge.after]:
+                    there[edge.after] = max(links.arrival(e, end[e.before]) for e, _ in self._inputs[edge.after])
         return Times(order=tuple(order), end=tuple(end))
 
-    def _arrival(self, k: int, d: int, device: Sequence[int], end: Sequence[float]) -> float:
-        """When all inputs of a task are on device d [s]."""
-        return max((end[b] + (0.0 if device[b] == d else c) for b, c in self._inputs[k]), default=0.0)
+
+class _Links:
+    """Transfers between devices under way: one link for each direction of each pair, first come first served.
+
+    Parameters
+    ----------
+    device : Sequence[int]
+        of each task
+    edges : Sequence[Edge]
+    """
+
+    def __init__(self, device: Sequence[int], edges: Sequence[Edge]) -> None:
+        self._device = device
+        self._missing = Counter(self._route(edge) for edge in edges)
+        self._free: dict[tuple[int, int], float] = {}
+        self._arrival: dict[tuple[int, int, int], float] = {}
+
+    def made(self, edge: Edge, end: float, transfer: float) -> None:
+        """One edge's task has ended; what it hands on leaves with the last of those of its value."""
+        route = self._route(edge)
+        self._missing[route] -= 1
+        if not self._missing[route] and route[1] != route[2]:
+            link = route[1:]
+            self._arrival[route] = self._free[link] = max(end, self._free.get(link, 0.0)) + transfer
+
+    def arrival(self, edge: Edge, end: float) -> float:
+        """When an edge's value is there [s]; ``end`` of its task where both are on one device."""
+        return self._arrival.get(self._route(edge), end)
+
+    def _route(self, edge: Edge) -> tuple[int, int, int]:
+        return edge.value, self._device[edge.before], self._device[edge.after]

@@ -31,7 +31,7 @@ class Spread:
     order : tuple[int, ...]
         the tasks of all devices in one order, each after those that it waits for
     estimate_s : float, optional
-        the step without contention, reductions and update [s]; None where nothing was estimated
+        the step by the estimate, without reductions and update [s]; None where nothing was estimated
     """
 
     graph: Graph

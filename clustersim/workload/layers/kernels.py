@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.matrix import Matrix, elements, hidden_matrices
-from clustersim.workload.precision import FORMATS, WIDTH, Format, Recipe
+from clustersim.workload.number_format import FORMATS, WIDTH, Format
+from clustersim.workload.precision import Recipe
 from clustersim.workload.shard import Shard
 
 __all__ = [
@@ -93,12 +94,12 @@ def _product(m: int, n: int, k: int, *, left: Format, right: Format, written: in
     )
 
 
-def _cast(shard: Shard, elements: int) -> tuple[Kernel, ...]:
+def _cast(shard: Shard, num_elements: int) -> tuple[Kernel, ...]:
     """The pass that quantises a tensor of this many elements, both copies of it; none without quantisation."""
     quantisation = shard.recipe.quantisation
     if quantisation is None:
         return ()
-    nbytes = quantisation.cast_nbytes(elements, width=shard.width)
+    nbytes = quantisation.cast_nbytes(num_elements, width=shard.width)
     return (memory_pass(nbytes, dtype=shard.recipe.activations),)
 
 

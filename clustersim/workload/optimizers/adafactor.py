@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.matrix import Matrix, elements
-from clustersim.workload.precision import WIDTH, Recipe
+from clustersim.workload.number_format import WIDTH
+from clustersim.workload.precision import Recipe
 
 __all__ = ["ADAFACTOR", "Adafactor"]
 

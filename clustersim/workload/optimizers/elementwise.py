@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.matrix import Matrix
-from clustersim.workload.precision import FORMATS, WIDTH, Format, Recipe
+from clustersim.workload.number_format import FORMATS, WIDTH, Format
+from clustersim.workload.precision import Recipe
 
 __all__ = ["ADAGRAD", "ADAM", "ADAMW", "ADAM_8BIT", "LAMB", "LION", "SGD", "SGD_MOMENTUM", "Elementwise"]
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.layers.kernels import gemm, memory_pass
 from clustersim.workload.matrix import Matrix, elements, hidden_matrices, met_by_one_shard
+from clustersim.workload.number_format import FORMATS, WIDTH
 from clustersim.workload.optimizers.elementwise import ADAMW, Elementwise
-from clustersim.workload.precision import FORMATS, WIDTH, Recipe
+from clustersim.workload.precision import Recipe
 
 __all__ = ["MUON", "Muon"]
 

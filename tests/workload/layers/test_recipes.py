@@ -15,6 +15,7 @@ from clustersim.library.part import load_part
 from clustersim.workload.layers.placed import Placed, blocks
 from clustersim.workload.matrix import elements, hidden_matrices
 from clustersim.workload.model import Model
+from clustersim.workload.op import Compute
 from clustersim.workload.precision import RECIPES
 from clustersim.workload.shard import Shard
 from clustersim.workload.stages import Chunk
@@ -38,9 +39,10 @@ def kernels(shard: Shard, *kinds: str) -> list[Kernel]:
     return [
         kernel
         for p in placed(shard)
-        for op in (p.block.forward, p.block.backward, p.block.weight_gradient)
-        if op is not None and (not kinds or p.block.kind in kinds)
-        for kernel in op.kernels
+        if not kinds or p.block.kind in kinds
+        for piece in (*p.block.forward, *p.block.backward)
+        if isinstance(piece.op, Compute)
+        for kernel in piece.op.kernels
     ]
 
 
