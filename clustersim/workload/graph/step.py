@@ -65,7 +65,8 @@ def graph_step(
     Returns
     -------
     Job
-        rank r is device r mod M of worker r div M: a worker's devices are neighbours
+        rank r is device r mod M of worker r div M: a worker's devices are neighbours. Its ``plan`` says the device of
+        each op (``placement``) and the step by the estimate (``estimate_s``)
 
     Raises
     ------
@@ -119,7 +120,15 @@ def _ledger(placed: Spread, *, batch: int, replicas: int) -> Ledger:
 
 
 def _plan(placed: Spread, *, batch: int, replicas: int) -> dict[str, Any]:
-    return {"mp": placed.num_devices, "dp": replicas, "batch": batch, "estimate_s": placed.estimate_s}
+    """What was asked for and decided: degrees, the device of each op by name, the estimate of the step [s]."""
+    by_row = {task.row: d for task, d in zip(placed.tasks.tasks, placed.device, strict=True)}
+    return {
+        "mp": placed.num_devices,
+        "dp": replicas,
+        "batch": batch,
+        "placement": {op.name: by_row[row] for row, op in enumerate(placed.graph.ops)},
+        "estimate_s": placed.estimate_s,
+    }
 
 
 def _notes(placed: Spread) -> Iterator[str]:

@@ -134,6 +134,20 @@ def test_work_grows_with_the_batch_where_it_does() -> None:
     assert job.ledger.model_flops == 2 * 3 * 900
 
 
+def test_a_placement_can_be_used_again() -> None:
+    first = graph_step(NET, batch=1, devices=2, placement="list", estimate=Estimate(bandwidth=2e10))
+    where = first.plan["placement"]
+    assert set(where) == {op.name for op in NET.ops}
+    again = graph_step(
+        NET,
+        batch=1,
+        devices=2,
+        placement=lambda graph, _: [where[op.name] for op in graph.ops],
+        estimate=Estimate(bandwidth=2e10),
+    )
+    assert [p.arrays().digest for p in again.programs] == [p.arrays().digest for p in first.programs]
+
+
 def test_an_idle_device_is_told() -> None:
     job = graph_step(NET, batch=1, devices=3)
     assert any("device 2" in note for note in job.notes)
