@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations
 
 import numpy as np
@@ -21,8 +22,8 @@ _SMALL, _LARGE = 2**20, 2**26
 """Messages [B] through which a straight line is drawn."""
 
 
-def estimate_of(cluster: Topology, *, devices: int) -> Estimate:
-    """Bandwidth and latency of the slowest pair among the first devices of a cluster, from simulated messages.
+def estimate_of(cluster: Topology, *, devices: Sequence[int]) -> Estimate:
+    """Bandwidth and latency of the slowest pair among a worker's devices, from simulated messages.
 
     A message of 1 MiB and one of 64 MiB are sent alone, in each direction; time = latency + bytes / bandwidth goes
     through both. The GPU is that of the first device.
@@ -30,22 +31,28 @@ def estimate_of(cluster: Topology, *, devices: int) -> Estimate:
     Parameters
     ----------
     cluster : Topology
-    devices : int
-        of a worker, at least 2
+    devices : Sequence[int]
+        of one worker, at least 2
 
     Raises
     ------
     BadInput
-        when the cluster has fewer devices, or fewer than 2 are asked for
+        when a device is not there or there twice, or fewer than 2 are given
     """
-    if not 2 <= devices <= cluster.num_devices:
-        nearest = min(max(devices, 2), cluster.num_devices)
-        rule = f"must be from 2 to {cluster.num_devices}: messages have two ends"
-        raise BadInput([Fault(key="devices", value=devices, rule=rule, nearest=nearest)])
-    slowest = max(permutations(range(devices), 2), key=lambda pair: _seconds(cluster, pair, _LARGE))
+    last = cluster.num_devices - 1
+    faults = [
+        Fault(key="devices", value=d, rule=f"must be from 0 to {last}", nearest=min(max(d, 0), last))
+        for d in devices
+        if not 0 <= d <= last
+    ]
+    if len(set(devices)) != len(devices) or len(devices) < 2:
+        faults.append(Fault(key="devices", value=list(devices), rule="must be at least 2, each once"))
+    if faults:
+        raise BadInput(faults)
+    slowest = max(permutations(devices, 2), key=lambda pair: _seconds(cluster, pair, _LARGE))
     small, large = (_seconds(cluster, slowest, nbytes) for nbytes in (_SMALL, _LARGE))
     bandwidth = (_LARGE - _SMALL) / (large - small)
-    gpu = cluster.gpus[int(cluster.gpu_of[0])]
+    gpu = cluster.gpus[int(cluster.gpu_of[devices[0]])]
     return Estimate(bandwidth=bandwidth, latency=max(0.0, small - _SMALL / bandwidth), gpu=gpu)
 
 

@@ -17,6 +17,9 @@ from clustersim.study.messages import estimate_of
 from clustersim.study.time_to_accuracy import Row, TimeToAccuracy, time_to_accuracy
 from clustersim.workload.job import Job
 
+PAIRS = [0, 3, 1, 2, 4, 7, 5, 6]
+"""GPUs of a node so that those of a worker share two NVLinks."""
+
 BATCH = {"inception-v3": 64, "gnmt": 128, "big-lstm": 128}
 
 
@@ -24,12 +27,18 @@ BATCH = {"inception-v3": 64, "gnmt": 128, "big-lstm": 128}
 def studied(name: str) -> TimeToAccuracy:
     cluster = cs.load_topology("dgx1-v100", nodes=32)
     graph = cs.load_graph(name)
-    estimate = estimate_of(cluster, devices=2)
+    estimate = estimate_of(cluster, devices=PAIRS[:2])
 
     def step_of(width: int, replicas: int) -> Job:
         placement = "list" if width > 1 else "column"
         return cs.graph_step(
-            graph, batch=BATCH[name], devices=width, replicas=replicas, placement=placement, estimate=estimate
+            graph,
+            batch=BATCH[name],
+            devices=width,
+            replicas=replicas,
+            placement=placement,
+            estimate=estimate,
+            device_of_rank=[8 * (r // 8) + PAIRS[r % 8] for r in range(width * replicas)],
         )
 
     return time_to_accuracy(cluster, step_of, widths=(2,), num_devices=(8, 256), convergence=cs.load_convergence(name))

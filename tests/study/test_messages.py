@@ -17,7 +17,7 @@ def dgx1() -> Topology:
 
 
 def test_a_message_takes_what_is_estimated(dgx1: Topology) -> None:
-    estimate = estimate_of(dgx1, devices=2)
+    estimate = estimate_of(dgx1, devices=(0, 1))
     net = Graph(
         name="net",
         ops=(
@@ -35,11 +35,21 @@ def test_a_message_takes_what_is_estimated(dgx1: Topology) -> None:
 
 def test_the_slowest_pair_counts() -> None:
     pairs = cs.load_topology("a100-pcie-pairs")  # NVLink between 0 and 1, PCIe from them to 2
-    assert estimate_of(pairs, devices=3).bandwidth < 0.5 * estimate_of(pairs, devices=2).bandwidth
+    assert estimate_of(pairs, devices=range(3)).bandwidth < 0.5 * estimate_of(pairs, devices=range(2)).bandwidth
 
 
-@pytest.mark.parametrize("devices", [1, 9])
-def test_two_ends_at_least_and_no_more_than_there_are(dgx1: Topology, devices: int) -> None:
-    with pytest.raises(BadInput) as caught:
+def test_a_pair_with_two_links_is_twice_as_fast(dgx1: Topology) -> None:
+    one, two = (estimate_of(dgx1, devices=(0, other)).bandwidth for other in (1, 3))
+    assert two == pytest.approx(2 * one, rel=0.1)
+
+
+@pytest.mark.parametrize("devices", [(0,), (0, 0), ()])
+def test_a_worker_has_two_devices_at_least(dgx1: Topology, devices: tuple[int, ...]) -> None:
+    with pytest.raises(BadInput, match="at least 2, each once"):
         estimate_of(dgx1, devices=devices)
-    assert caught.value.faults[0].nearest == min(max(devices, 2), 8)
+
+
+def test_devices_that_are_not_there(dgx1: Topology) -> None:
+    with pytest.raises(BadInput) as caught:
+        estimate_of(dgx1, devices=(-1, 8))
+    assert [fault.nearest for fault in caught.value.faults] == [0, 7]

@@ -158,6 +158,11 @@ def test_every_fault_of_the_call_at_once() -> None:
     with pytest.raises(BadInput) as caught:
         graph_step(NET, batch=0, devices=0, replicas=-1, update_nbytes=-1)
     assert [fault.key for fault in caught.value.faults] == ["batch", "devices", "replicas", "update_nbytes"]
+    with pytest.raises(BadInput, match="2 ranks"):
+        graph_step(NET, batch=1, devices=2, device_of_rank=[0])
+    job = graph_step(NET, batch=1, devices=2, device_of_rank=[3, 5])
+    assert job.devices is not None
+    assert job.devices.tolist() == [3, 5]
     with pytest.raises(BadInput) as caught:
         Graph(name="x", ops=(GraphOp(name="a", seconds=1, after=("bb",)), GraphOp(name="b", seconds=1, after=("b",))))
     assert [(fault.key, fault.nearest) for fault in caught.value.faults] == [("a, after", "b"), ("b, after", None)]
