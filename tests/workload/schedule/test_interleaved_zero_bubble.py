@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustersim.workload.schedule import ideal, interleaved_zero_bubble, loop, zb_h1
@@ -7,6 +7,7 @@ from clustersim.workload.schedule import ideal, interleaved_zero_bubble, loop, z
 TIME = st.integers(1, 9)
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 3), TIME, TIME, TIME)
 def test_a_share_of_the_bubble_of_h1(p: int, v: int, groups: int, f: int, i: int, w: int) -> None:
     m = p * groups
@@ -17,6 +18,7 @@ def test_a_share_of_the_bubble_of_h1(p: int, v: int, groups: int, f: int, i: int
     assert max(found.peaks(after=1)) == min(m, p) * v
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(1, 6), st.integers(1, 3))
 def test_with_one_chunk_it_is_h1(p: int, groups: int) -> None:
     played = [
