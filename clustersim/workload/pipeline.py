@@ -26,11 +26,14 @@ class Trail:
         (chunk, block) -> the op of its last backward that completes its gradients
     exits : tuple[int, ...]
         last ops of the last unit
+    gathers : tuple[int, ...]
+        first gatherings of weights, which wait for nothing before them
     """
 
     first_use: Mapping[tuple[int, int], int]
     completed: Mapping[tuple[int, int], int]
     exits: tuple[int, ...]
+    gathers: tuple[int, ...] = ()
 
 
 def message_slot(side: str, hop: int) -> str:
@@ -47,6 +50,7 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
     Messages have a stream for each slot, so that no send holds up the computation. The receive of the unit at position
     k is posted when unit k - 2 has ended: one buffer ahead. What is received is held from then on; what is sent is held
     until it has left. Two overlapped units are one position: both wait for the inputs of both, and their ops alternate.
+    Weights are gathered ahead across units, as far as there is room for them.
 
     Parameters
     ----------
@@ -60,6 +64,9 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
     first_use: dict[tuple[int, int], int] = {}
     completed: dict[tuple[int, int], int] = {}
     final = _last_backward(row)
+    takes: list[int] = []
+    gives: list[int] = []
+    gathers: list[int] = []
     for entry in row:
         units = (entry,) if isinstance(entry, Unit) else (entry.forward, entry.backward)
         ahead = exits[-2] if len(exits) > 1 else ()
@@ -70,6 +77,16 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
             before += _receive(program, chunk, unit, ahead)
             fragments.append(chunk.fragment(unit.kind, last=final[unit.kind, unit.chunk] == unit.micro_batch))
         offsets = _extend(program, fragments, units, before, ahead)
+        given = len(gives)
+        for fragment, place in zip(fragments, offsets, strict=True):
+            for op in (place[n] for n in fragment.takes):
+                before_it = None if fragment.room is None else len(takes) - fragment.room
+                if before_it is None or before_it < 0:
+                    gathers.append(op)
+                elif before_it < given:
+                    program.depend(op, after=gives[before_it : before_it + 1])
+                takes.append(op)
+            gives += [place[n] for n in fragment.gives]
         ends: list[int] = []
         for unit, fragment, place in zip(units, fragments, offsets, strict=True):
             chunk = chunks[unit.chunk]
@@ -82,7 +99,7 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
                 elif n >= 0:
                     completed[unit.chunk, block] = place[n]
         exits.append(tuple(ends))
-    return Trail(first_use=first_use, completed=completed, exits=exits[-1])
+    return Trail(first_use=first_use, completed=completed, exits=exits[-1], gathers=tuple(gathers))
 
 
 def _last_backward(row: Sequence[Unit | Overlapped]) -> dict[tuple[str, int], int]:

@@ -43,9 +43,29 @@ class ParallelPlan:
         layers whose weights are gathered ahead of the one in use
     reshard : bool
         give gathered weights back after the forward pass and gather them again for the backward pass
-    reduce_each : bool
-        where gradients or weights are split, reduce the gradients of each micro-batch; else after the last one, and
-        hold them whole until then
+    limit_gathers : bool
+        a gathering waits until no more than ``prefetch`` others are held, as PyTorch's FSDP2 and FSDP1 with
+        ``limit_all_gathers`` do; else only for its turn on its stream
+    reduce_each : bool, optional
+        reduce the gradients of each micro-batch; else after the last one, and hold them whole until then. None: with
+        ``zero`` 2 and 3 and ``fsdp``
+    gather_dtype : {"fp32", "bf16", "fp16"}, optional
+        of weights that are gathered for their use; None: what the recipe says
+    reduce_dtype : {"fp32", "bf16", "fp16"}, optional
+        in which gradients are reduced over replicas; None: ``gradient_dtype``
+    zeropp : tuple[str, ...]
+        parts of ZeRO++ on top of ``zero`` 3: ``qwz``, ``hpz``, ``qgz``
+    zeropp_ranks : int
+        ranks of a node among those that weights are split over
+    sync_every : int, optional
+        local SGD, DiLoCo: workers train by themselves and exchange after so many steps, which then are one step of the
+        result; None: every gradient is reduced over all ranks
+    sync_ranks : int
+        ranks of one worker, which do each step as ``zero`` or ``fsdp`` says
+    sync_dtype : {"fp32", "bf16", "fp16"}
+        of what is exchanged
+    sync_momentum : bool
+        DiLoCo: an outer Nesterov step, 8 bytes a parameter; else weights are averaged
     sharding : callable, optional
         an own strategy instead of the above: number of ranks that hold the same weights ->
         :class:`clustersim.workload.sharding.Sharding`
@@ -89,7 +109,16 @@ class ParallelPlan:
     hsdp: int | None = None
     prefetch: int = 1
     reshard: bool = True
-    reduce_each: bool = True
+    limit_gathers: bool = True
+    reduce_each: bool | None = None
+    gather_dtype: Dtype | None = None
+    reduce_dtype: Dtype | None = None
+    zeropp: tuple[str, ...] = ()
+    zeropp_ranks: int = 8
+    sync_every: int | None = None
+    sync_ranks: int = 1
+    sync_dtype: Dtype = "fp32"
+    sync_momentum: bool = True
     sharding: Strategy | None = None
     schedule: str | Schedule | None = None
     recompute: Recompute = "none"

@@ -11,11 +11,14 @@ from clustersim.workload.precision import RECIPES, find_recipe
 from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
 from clustersim.workload.schedule import SCHEDULES, PlacedSchedule, legal
 from clustersim.workload.shard import WIDTH, Attention
+from clustersim.workload.sharding.coherent import incoherent
+from clustersim.workload.sharding.zeropp import PARTS
 from clustersim.workload.unsupported import unsupported_parts
 
 __all__ = ["find_faults"]
 
 _AXES = ("tp", "cp", "dp", "pp")
+_SHARDING_FLAGS = ("fsdp", "reshard", "limit_gathers", "sync_momentum")
 
 
 def find_faults(case: Case) -> tuple[Fault, ...]:
@@ -31,9 +34,10 @@ def find_faults(case: Case) -> tuple[Fault, ...]:
 def _counts(case: Case) -> Iterator[Fault]:
     """Whole numbers from 1."""
     plan = case.plan
-    values = {f"plan.{n}": getattr(plan, n) for n in ("tp", "pp", "cp", "ep")}
+    values = {f"plan.{n}": getattr(plan, n) for n in ("tp", "pp", "cp", "ep", "sync_ranks", "zeropp_ranks")}
     values |= {n: getattr(case, n) for n in ("global_batch", "micro_batch", "seq_len")}
-    optional = {f"plan.{n}": getattr(plan, n) for n in ("dp", "vpp", "bucket_bytes", "hsdp", "recompute_layers")}
+    names = ("dp", "vpp", "bucket_bytes", "hsdp", "sync_every", "recompute_layers")
+    optional = {f"plan.{n}": getattr(plan, n) for n in names}
     optional["num_devices"] = case.num_devices
     values |= {key: value for key, value in optional.items() if value is not None}
     for key, value in values.items():
@@ -53,7 +57,11 @@ def _words(case: Case) -> Iterator[Fault]:
         *(("plan.recompute_modules", name, tuple(MODULES)) for name in plan.recompute_modules),
         ("plan.attention", plan.attention, get_args(Attention)),
         ("plan.gradient_dtype", plan.gradient_dtype, tuple(WIDTH)),
+        ("plan.sync_dtype", plan.sync_dtype, tuple(WIDTH)),
+        *(("plan.zeropp", name, PARTS) for name in plan.zeropp),
     ]
+    optional = {"plan.gather_dtype": plan.gather_dtype, "plan.reduce_dtype": plan.reduce_dtype}
+    choices += [(key, given, tuple(WIDTH)) for key, given in optional.items() if given is not None]
     if not (plan.schedule is None or callable(plan.schedule) or _is_path(plan.schedule)):
         choices.append(("plan.schedule", plan.schedule, tuple(SCHEDULES)))
     if isinstance(case.dtype, str):
@@ -62,9 +70,9 @@ def _words(case: Case) -> Iterator[Fault]:
         if value not in names:
             nearest = nearest_name(str(value), names) or names[0]
             yield Fault(key=key, value=value, rule=f"must be one of {', '.join(names)}", nearest=nearest)
-    for name in ("dropout", "overlap_dp", "overlap_tp", "sequence_parallel", "fsdp", "reshard", "reduce_each"):
+    for name in ("dropout", "overlap_dp", "overlap_tp", "sequence_parallel", "reduce_each", *_SHARDING_FLAGS):
         value = getattr(plan, name)
-        if not isinstance(value, bool) and not (name == "sequence_parallel" and value is None):
+        if not isinstance(value, bool) and not (name in ("sequence_parallel", "reduce_each") and value is None):
             yield Fault(key=f"plan.{name}", value=value, rule="must be true or false", nearest=bool(value))
     order = plan.axis_order if isinstance(plan.axis_order, list | tuple) else ()
     if sorted(map(str, order)) != sorted(_AXES):
@@ -207,15 +215,42 @@ def _batch(case: Case) -> Iterator[Fault]:
 
 
 def _sharding(case: Case) -> Iterator[Fault]:
-    plan = case.plan
-    ranks, inner = case.replicas * plan.cp, plan.hsdp
-    if inner is not None and (plan.fsdp or plan.zero == 3) and (ranks % inner or inner % plan.cp):
-        sizes = [n for n in range(plan.cp, ranks + 1, plan.cp) if ranks % n == 0]
-        nearest = min(sizes, key=lambda n: abs(n - inner))
-        rule = (
-            f"must divide the {ranks} ranks of data parallelism, dp {case.replicas} x cp {plan.cp}, in multiples of cp"
-        )
-        yield Fault(key="plan.hsdp", value=inner, rule=rule, nearest=nearest)
+    """Groups inside data parallelism divide it, one kind of them at a time; an own strategy is coherent."""
+    plan, ranks = case.plan, case.replicas * case.plan.cp
+    inner: dict[str, object] = {}
+    if plan.sharding is None:
+        inner |= {"zeropp": ", ".join(plan.zeropp)} if plan.zeropp else {}
+        inner |= {"hsdp": plan.hsdp} if plan.hsdp is not None and (plan.fsdp or plan.zero == 3) else {}
+        inner |= {"sync_every": plan.sync_every} if plan.sync_every is not None else {}
+    if len(inner) > 1:
+        last = list(inner)[-1]
+        rule = f"cannot go with plan.{next(iter(inner))}: each divides the ranks of data parallelism in its own way"
+        yield Fault(key=f"plan.{last}", value=inner[last], rule=rule)
+        return
+    sizes = {"zeropp": ("zeropp_ranks", 2), "hsdp": ("hsdp", 1), "sync_every": ("sync_ranks", 1)}
+    for name in inner:
+        key, least = sizes[name]
+        given = getattr(plan, key)
+        legal = [n for n in range(plan.cp, ranks + 1, plan.cp) if ranks % n == 0 and n >= least]
+        if given not in legal and not (name == "zeropp" and given > ranks):
+            rule = (
+                f"must divide the {ranks} ranks of data parallelism, dp {case.replicas} x cp {plan.cp}, "
+                f"in multiples of cp{', from 2' if least == 2 else ''}"
+            )
+            nearest = min(legal, key=lambda n: abs(n - given), default=None)
+            yield Fault(key=f"plan.{key}", value=given, rule=rule, nearest=nearest)
+    if plan.zeropp and not (plan.fsdp or plan.zero == 3):
+        yield Fault(key="plan.zeropp", value=", ".join(plan.zeropp), rule="needs plan.zero 3", nearest=None)
+    if plan.zeropp and not plan.reshard:
+        rule = "must be true with plan.zeropp, whose backward pass gathers by itself"
+        yield Fault(key="plan.reshard", value=False, rule=rule, nearest=True)
+    if plan.zeropp and plan.reduce_each is False:
+        rule = "must be true with plan.zeropp, which holds no whole gradients"
+        yield Fault(key="plan.reduce_each", value=False, rule=rule, nearest=True)
+    if plan.sharding is not None:
+        for rule in incoherent(plan.sharding(ranks), ranks=ranks, cp=plan.cp):
+            name = getattr(plan.sharding, "__name__", "own")
+            yield Fault(key="plan.sharding", value=f"{name} over {ranks} ranks", rule=rule)
 
 
 def _gradients(case: Case) -> Iterator[Fault]:
@@ -226,6 +261,7 @@ def _gradients(case: Case) -> Iterator[Fault]:
 
 
 _DEGREES = ("plan.tp", "plan.cp", "plan.pp", "plan.dp", "num_devices")
+_INNER = ("plan.zeropp", "plan.zeropp_ranks", "plan.sync_every", "plan.sync_ranks", "plan.reshard", "plan.reduce_each")
 _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = (
     (("model", "plan.tp"), _tensor_parallel),
     (("plan.tp", "seq_len", "plan.sequence_parallel"), _sequence),
@@ -233,6 +269,6 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     (("plan.pp", "plan.vpp", "plan.schedule"), _chunks),
     (_DEGREES, _devices),
     ((*_DEGREES, "plan.schedule", "global_batch", "micro_batch"), _batch),
-    ((*_DEGREES, "plan.zero", "plan.fsdp", "plan.hsdp"), _sharding),
+    ((*_DEGREES, "plan.zero", "plan.fsdp", "plan.hsdp", *_INNER), _sharding),
     (("dtype", "plan.gradient_dtype"), _gradients),
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clustersim.faults import BadInput
+from clustersim.faults import BadInput, Fault
 from clustersim.workload.buckets import default_bucket_parameters
 from clustersim.workload.case import Case
 from clustersim.workload.job import Job, Ledger
@@ -16,6 +16,7 @@ from clustersim.workload.layers.placed import blocks
 from clustersim.workload.mesh import Mesh
 from clustersim.workload.model import Model
 from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.precision import find_recipe
 from clustersim.workload.process_groups import process_groups
 from clustersim.workload.resolve import Resolved, resolve
 from clustersim.workload.schedule import Overlapped, Placement, Table, Unit, check, placement_of, units_of
@@ -51,7 +52,7 @@ def training_step(
     model : Model
     plan : ParallelPlan
     global_batch, micro_batch : int
-        sequences of the step; of one pass through a replica
+        sequences of the step, with ``plan.sync_every`` of each of its steps; of one pass through a replica
     seq_len : int
         tokens of a sequence
     dtype : {"bf16", "fp16", "fp32"}
@@ -90,7 +91,7 @@ def training_step(
         model=model,
         micro_batch=micro_batch,
         seq_len=seq_len,
-        dtype=dtype,
+        dtype=dtype if plan.gather_dtype is None else replace(find_recipe(dtype), gathered=plan.gather_dtype),
         gradient_dtype=plan.gradient_dtype,
         tp=plan.tp,
         sequence_parallel=bool(plan.sequence_parallel),
@@ -101,10 +102,14 @@ def training_step(
     ranks = copies * case.replicas * plan.cp
     dense = Replicas(axis="dp", ranks=ranks, sharding=strategy(plan, shard.recipe)(ranks))
     kinds = (dense,)
+    if copies > 1 and 1 < dense.sharding.inner < ranks:
+        rule = f"holds each chunk on two stages, which does not go with inner groups of {dense.sharding.name}"
+        raise BadInput([Fault(key="plan.schedule", value=plan.schedule, rule=rule, nearest="1f1b")])
     programs = []
     for stage, row in enumerate(table):
         chunks = [_chunk(stage, c, shard, plan, placement, row, kinds) for c in range(case.num_virtual)]
         programs.append(stage_program(stage, chunks, row, shard, plan, kinds))
+    num_steps = dense.sharding.sync_every
     inner = dense.sharding.inner // plan.cp or 1
     sizes = {"tp": (plan.tp,), "cp": (plan.cp,), "dp": (inner, case.replicas // inner), "pp": (plan.pp,)}
     mesh = Mesh(
@@ -117,7 +122,7 @@ def training_step(
         programs=tuple(programs),
         program_of=mesh.coordinate("pp"),
         families=process_groups(mesh, placement, tied=model.tied_embeddings),
-        ledger=ledger(model, tokens=global_batch * seq_len, seq_len=seq_len, dtype=dtype),
+        ledger=ledger(model, tokens=num_steps * global_batch * seq_len, seq_len=seq_len, dtype=dtype),
         plan=_as_mapping(plan),
         notes=resolved.notes,
     )
@@ -201,6 +206,7 @@ def _as_mapping(plan: ParallelPlan) -> dict[str, Any]:
         "sharding": own,
         "axis_order": list(plan.axis_order),
         "recompute_modules": list(plan.recompute_modules),
+        "zeropp": list(plan.zeropp),
     }
 
 

@@ -37,6 +37,12 @@ class Fragment:
     op_of_block : tuple[int, ...]
         forward: the block's first op, which its weights must be there for; backward: the op that completes their
         gradient, -1 where the fragment has none
+    takes : tuple[int, ...]
+        ops that gather weights, in order, each the first of its parameter group
+    gives : tuple[int, ...]
+        ops whose end gives gathered weights back, in order
+    room : int, optional
+        parameter groups that may be gathered at a time; None: any number
     """
 
     program: Program
@@ -44,6 +50,9 @@ class Fragment:
     exits: tuple[int, ...]
     op_of_block: tuple[int, ...]
     early: tuple[int, ...] = ()
+    takes: tuple[int, ...] = ()
+    gives: tuple[int, ...] = ()
+    room: int | None = None
 
 
 class Chain:
@@ -62,11 +71,17 @@ class Chain:
         the ops that the next one waits for; empty at the beginning
     compute : int
         the last op on the compute stream, -1 at the beginning
+    takes, gives : list[int]
+    room : int, optional
+        as in :class:`Fragment`
     """
 
     def __init__(self, *, stage: int, phase: str) -> None:
         self.last: list[int] = []
         self.compute = -1
+        self.takes: list[int] = []
+        self.gives: list[int] = []
+        self.room: int | None = None
         self._program = Program(f"virtual stage {stage} {phase}")
         self._entries: list[int] = []
         self._early: list[int] = []
@@ -193,4 +208,7 @@ class Chain:
             early=tuple(self._early),
             exits=tuple(self.last),
             op_of_block=tuple(op_of_block),
+            takes=tuple(self.takes),
+            gives=tuple(self.gives),
+            room=self.room,
         )
