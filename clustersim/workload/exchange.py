@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Literal
 
 from clustersim.workload.shape.experts import Experts
 
-__all__ = ["Exchange"]
+__all__ = ["Dispatch", "Exchange"]
+
+Dispatch = Literal["all_to_all", "hierarchical", "deepep"]
+"""Ways to send tokens to experts, see :data:`clustersim.workload.routing.DISPATCHES`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
