@@ -102,8 +102,6 @@ def _without_effect(case: Case) -> Iterator[str]:
         yield "plan.recompute_modules: no effect without plan.recompute selective"
     if (plan.recompute_method, plan.recompute_layers) != ("uniform", None) and plan.recompute != "full":
         yield "plan.recompute_method, plan.recompute_layers: no effect without plan.recompute full"
-    if plan.bucket_bytes is not None and (case.replicas == 1 or not plan.overlap_dp):
-        yield "plan.bucket_bytes: no effect with dp 1 or without overlap_dp"
     if plan.recompute == "selective" and plan.recompute_modules == ("core",) and plan.attention == "flash":
         yield "plan.recompute: selective runs the flash attention kernel again, and frees only its row statistics"
 
@@ -144,7 +142,10 @@ def _sharding_without_effect(case: Case) -> Iterator[str]:
         yield f"plan.sync_every: no effect with plan.sync_ranks {plan.sync_ranks}: one worker has all {ranks} ranks"
     elif ranks > 1:
         yield f"plan.sync_every: one step of the result is {plan.sync_every} optimizer steps and one exchange"
-    if not plan.overlap_dp and (splits or (plan.zero == 2 and plan.reduce_each is not False)):
+    each = plan.reduce_each if plan.reduce_each is not None else plan.zero == 2
+    if plan.bucket_bytes is not None and (ranks == 1 or splits or not (plan.overlap_dp or each)):
+        yield "plan.bucket_bytes: no effect with dp 1, where weights are split, or in one bucket without overlap_dp"
+    if not plan.overlap_dp and ranks > 1 and (splits or each):
         yield "plan.overlap_dp: no effect on what travels with the passes, layer by layer or bucket by bucket"
 
 
