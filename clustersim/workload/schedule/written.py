@@ -17,6 +17,7 @@ from clustersim.workload.schedule.unit import Overlapped, Table, Unit, units_of
 __all__ = ["from_table", "read_table"]
 
 _UNIT = re.compile(r"([FBIW])(\d+)(?:\.(\d+))?")
+_KEYS = ("rows", "placement")
 _PLACEMENTS: Mapping[str, Callable[[int, int], Placement]] = {
     "loop": loop,
     "vee": vee,
@@ -102,10 +103,9 @@ def _from_csv(text: str) -> tuple[list[list[str]], str]:
 def _from_toml(text: str, file: str) -> tuple[list[list[str]], str]:
     read = tomllib.loads(text)
     faults = [
-        Fault(key=key, value=read[key], rule="must be rows or placement", nearest=nearest, file=file)
+        Fault(key=key, value=read[key], rule="must be rows or placement", nearest=nearest_name(key, _KEYS), file=file)
         for key in read
-        if key not in ("rows", "placement")
-        for nearest in [nearest_name(key, ("rows", "placement"))]
+        if key not in _KEYS
     ]
     rows, placement = read.get("rows"), read.get("placement", "loop")
     if not isinstance(rows, list) or not all(isinstance(row, str) for row in rows):
