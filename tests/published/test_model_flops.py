@@ -1,7 +1,7 @@
 """Training FLOP a token that a paper states for several models.
 
-DeepSeek-AI, Insights into DeepSeek-V3, 2025 (arXiv 2505.09343), Table 2: sequences of 4096 tokens, causal attention. Its
-row of a Qwen with 72 billion parameters is left out: which one it is of, it does not say.
+DeepSeek-AI, Insights into DeepSeek-V3, 2025 (arXiv 2505.09343), Table 2: sequences of 4096 tokens, causal attention.
+Its row of a Qwen with 72 billion parameters is left out: which one it is of, it does not say.
 """
 
 from dataclasses import replace
