@@ -7,6 +7,7 @@ from typing import get_args
 
 from clustersim.faults import Fault, nearest_name
 from clustersim.workload.case import Case
+from clustersim.workload.expert_rules import EXPERT_KEYS, expert_faults, expert_values, mtp_faults
 from clustersim.workload.precision import RECIPES, find_recipe
 from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
 from clustersim.workload.schedule import SCHEDULES, PlacedSchedule, legal
@@ -23,7 +24,7 @@ _SHARDING_FLAGS = ("fsdp", "reshard", "limit_gathers", "sync_momentum")
 
 def find_faults(case: Case) -> tuple[Fault, ...]:
     """Every fault of a case, each value's own first, then those of values against each other."""
-    faults = [*_counts(case), *_words(case), *_unsupported(case)]
+    faults = [*_counts(case), *_words(case), *expert_values(case), *_unsupported(case)]
     for reads, rule in _RULES:
         bad = {f.key for f in faults}
         if not bad.intersection(reads):
@@ -94,7 +95,7 @@ def _unsupported(case: Case) -> Iterator[Fault]:
     if missing := unsupported_parts(case.model):
         rule = f"cannot be simulated yet: {', '.join(missing)}"
         yield Fault(key="model", value=case.model.name, rule=rule)
-    for name, what in (("cp", "context parallelism"), ("ep", "expert parallelism")):
+    for name, what in (("cp", "context parallelism"),):
         value = getattr(plan, name)
         if isinstance(value, int) and value > 1:
             yield Fault(key=f"plan.{name}", value=value, rule=f"is not yet supported: {what}; must be 1", nearest=1)
@@ -247,10 +248,14 @@ def _sharding(case: Case) -> Iterator[Fault]:
     if plan.zeropp and plan.reduce_each is False:
         rule = "must be true with plan.zeropp, which holds no whole gradients"
         yield Fault(key="plan.reduce_each", value=False, rule=rule, nearest=True)
+    kept = "cannot be simulated yet with pp above 1, where several micro-batches would share what is kept"
     if plan.sharding is not None:
-        for rule in incoherent(plan.sharding(ranks), ranks=ranks, cp=plan.cp):
-            name = getattr(plan.sharding, "__name__", "own")
-            yield Fault(key="plan.sharding", value=f"{name} over {ranks} ranks", rule=rule)
+        name, own = f"{getattr(plan.sharding, '__name__', 'own')} over {ranks} ranks", plan.sharding(ranks)
+        rules = [f"keeps: {kept}"] if own.keeps and plan.pp > 1 else []
+        for rule in (*incoherent(own, ranks=ranks, cp=plan.cp), *rules):
+            yield Fault(key="plan.sharding", value=name, rule=rule)
+    elif not plan.reshard and plan.pp > 1 and (plan.fsdp or plan.zero == 3):
+        yield Fault(key="plan.reshard", value=False, rule=kept, nearest=True)
 
 
 def _gradients(case: Case) -> Iterator[Fault]:
@@ -271,4 +276,6 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     ((*_DEGREES, "plan.schedule", "global_batch", "micro_batch"), _batch),
     ((*_DEGREES, "plan.zero", "plan.fsdp", "plan.hsdp", *_INNER), _sharding),
     (("dtype", "plan.gradient_dtype"), _gradients),
+    ((*_DEGREES, *EXPERT_KEYS, "model", "dtype", "plan.axis_order", "micro_batch", "seq_len"), expert_faults),
+    (("plan.tp", "plan.recompute", "plan.recompute_method", "plan.recompute_layers"), mtp_faults),
 )
