@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from clustersim.workload.buckets import Bucket, buckets, default_bucket_parameters
 from clustersim.workload.layers.embedding import embedding_parameters
+from clustersim.workload.model import Model
 from clustersim.workload.op import Collective, Op
 from clustersim.workload.pipeline import Trail
 from clustersim.workload.plan import ParallelPlan
@@ -72,7 +73,7 @@ def write_reductions(
         for replicas in kinds:
             weights = [replicas.parameters(p.block) for p in chunks[index].placed]
             at_least = default_bucket_parameters(replicas.ranks)
-            if plan.bucket_bytes is not None:
+            if plan.bucket_bytes is not None and replicas.sharding.weights == 1:
                 at_least = plan.bucket_bytes // width
             travels = replicas.sharding.reduce and not replicas.in_passes
             for bucket in buckets(weights, at_least=at_least if plan.overlap_dp else None):
@@ -107,8 +108,8 @@ def write_shared(
             name="all-reduce norm gradients", kind="all_reduce", slot="tp", nbytes=width * partial, axis="tp"
         )
         numbers.append(program.add(op, stream="tp", after=[reduced[-1].op], phase="backward"))
-    ends = {p.block.kind for p in placed} & {"embedding", "head"}
-    if shard.model.tied_embeddings and len(ends) == 1:
+    ends = {p.block.kind for p in placed} & _holders(shard.model)
+    if len(ends) == 1:
         nbytes = width * embedding_parameters(shard)
         op = Collective(
             name="all-reduce embedding gradients", kind="all_reduce", slot="embedding", nbytes=nbytes, axis="pp"
@@ -116,6 +117,13 @@ def write_shared(
         holders = [r for r in reduced if ends & {chunks[r.chunk].placed[b].block.kind for b in r.bucket.blocks}]
         numbers += [program.add(op, stream="embedding", after=[r.op], phase="backward") for r in holders]
     return numbers
+
+
+def _holders(model: Model) -> set[str]:
+    """Kinds of the two blocks that share the embedding: where only one of them is, its gradient is half of the sum."""
+    if model.tied_embeddings:
+        return {"embedding", "head"}
+    return {"embedding", "mtp embedding"} if model.mtp else set()
 
 
 def write_exchange(program: Program, chunks: Sequence[StageChunk], kinds: Sequence[Replicas], *, update: int) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from clustersim.workload.op import Collective
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, Fragment
+from clustersim.workload.passes.parameter_group import GRADIENT_ROOM
 from clustersim.workload.program import Program
 from clustersim.workload.schedule import Overlapped, Unit, units_of
 from clustersim.workload.stage_chunk import StageChunk
@@ -64,9 +65,8 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
     first_use: dict[tuple[int, int], int] = {}
     completed: dict[tuple[int, int], int] = {}
     final = _last_backward(row)
-    takes: list[int] = []
-    gives: list[int] = []
     gathers: list[int] = []
+    weights, gradients = _Room(), _Room()
     for entry in row:
         units = (entry,) if isinstance(entry, Unit) else (entry.forward, entry.backward)
         ahead = exits[-2] if len(exits) > 1 else ()
@@ -77,16 +77,12 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
             before += _receive(program, chunk, unit, ahead)
             fragments.append(chunk.fragment(unit.kind, last=final[unit.kind, unit.chunk] == unit.micro_batch))
         offsets = _extend(program, fragments, units, before, ahead)
-        given = len(gives)
         for fragment, place in zip(fragments, offsets, strict=True):
-            for op in (place[n] for n in fragment.takes):
-                before_it = None if fragment.room is None else len(takes) - fragment.room
-                if before_it is None or before_it < 0:
-                    gathers.append(op)
-                elif before_it < given:
-                    program.depend(op, after=gives[before_it : before_it + 1])
-                takes.append(op)
-            gives += [place[n] for n in fragment.gives]
+            gathers += weights.hold(program, [place[n] for n in fragment.takes], fragment.room)
+            gradients.hold(program, [place[n] for n in fragment.fills], GRADIENT_ROOM)
+        for fragment, place in zip(fragments, offsets, strict=True):
+            weights.gives += [place[n] for n in fragment.gives]
+            gradients.gives += [place[n] for n in fragment.drains]
         ends: list[int] = []
         for unit, fragment, place in zip(units, fragments, offsets, strict=True):
             chunk = chunks[unit.chunk]
@@ -100,6 +96,34 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
                     completed[unit.chunk, block] = place[n]
         exits.append(tuple(ends))
     return Trail(first_use=first_use, completed=completed, exits=exits[-1], gathers=tuple(gathers))
+
+
+class _Room:
+    """Room for a number of things, across units; inside of a unit its fragment sees to it.
+
+    Attributes
+    ----------
+    takes : int
+        ops that took some so far
+    gives : list[int]
+        ops whose end gives it back, in order
+    """
+
+    def __init__(self) -> None:
+        self.takes = 0
+        self.gives: list[int] = []
+
+    def hold(self, program: Program, ops: Sequence[int], room: int | None) -> list[int]:
+        """Let ops that take room wait for it; those that need not."""
+        free = []
+        for op in ops:
+            wanted = -1 if room is None else self.takes - room
+            if wanted < 0:
+                free.append(op)
+            else:
+                program.depend(op, after=self.gives[wanted : wanted + 1])
+            self.takes += 1
+        return free
 
 
 def _last_backward(row: Sequence[Unit | Overlapped]) -> dict[tuple[str, int], int]:

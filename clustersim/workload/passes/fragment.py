@@ -43,6 +43,10 @@ class Fragment:
         ops whose end gives gathered weights back, in order
     room : int, optional
         parameter groups that may be gathered at a time; None: any number
+    fills : tuple[int, ...]
+        first ops of the backward passes of parameter groups that make gradients to be reduced, in order
+    drains : tuple[int, ...]
+        ops whose end leaves these gradients reduced, in order
     """
 
     program: Program
@@ -53,6 +57,8 @@ class Fragment:
     takes: tuple[int, ...] = ()
     gives: tuple[int, ...] = ()
     room: int | None = None
+    fills: tuple[int, ...] = ()
+    drains: tuple[int, ...] = ()
 
 
 class Chain:
@@ -71,7 +77,7 @@ class Chain:
         the ops that the next one waits for; empty at the beginning
     compute : int
         the last op on the compute stream, -1 at the beginning
-    takes, gives : list[int]
+    takes, gives, fills, drains : list[int]
     room : int, optional
         as in :class:`Fragment`
     """
@@ -81,6 +87,8 @@ class Chain:
         self.compute = -1
         self.takes: list[int] = []
         self.gives: list[int] = []
+        self.fills: list[int] = []
+        self.drains: list[int] = []
         self.room: int | None = None
         self._program = Program(f"virtual stage {stage} {phase}")
         self._entries: list[int] = []
@@ -88,6 +96,9 @@ class Chain:
         self._streams: list[str] = []
         self._stage = stage
         self._phase = phase
+
+    def __len__(self) -> int:
+        return len(self._program)
 
     def add(
         self,
@@ -211,4 +222,6 @@ class Chain:
             takes=tuple(self.takes),
             gives=tuple(self.gives),
             room=self.room,
+            fills=tuple(self.fills),
+            drains=tuple(self.drains),
         )

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from clustersim.workload.op import Collective, Compute
 from clustersim.workload.passes.fragment import GRADIENTS, WEIGHTS, Chain
 
-__all__ = ["ParameterGroup", "Traffic"]
+__all__ = ["GRADIENT_ROOM", "ParameterGroup", "Traffic"]
+
+GRADIENT_ROOM = 2
+"""Parameter groups whose gradients are held whole at a time: one being computed, one being reduced."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,7 +83,6 @@ class Traffic:
         self._starts = {block: self._place[block] for block in starts}
         self._arrival: list[list[int]] = []
         self._done: list[int] = []
-        self._reduced: list[int] = []
 
     def open(self, block: int) -> Mapping[str, int]:
         """Before a block: issue what may be gathered by now, and let the chain wait for the block's own weights.
@@ -95,8 +97,10 @@ class Traffic:
             return {}
         while len(self._arrival) <= min(place + self._prefetch, len(self._order) - 1):
             self._gather(len(self._arrival))
-        self._chain.last = [*self._chain.last, *self._arrival[place], *self._reduced[-2:-1]]
+        self._chain.last = [*self._chain.last, *self._arrival[place], *self._chain.drains[-GRADIENT_ROOM:][:-1]]
         group = self._order[place]
+        if self._backward and group.reduce and group.gradient_nbytes:
+            self._chain.fills.append(len(self._chain))
         return {GRADIENTS: group.gradient_nbytes} if self._backward and group.reduce else {}
 
     def freed(self, block: int) -> Mapping[str, int]:
@@ -130,7 +134,8 @@ class Traffic:
         last = self._serial(group.reduce, after, end={GRADIENTS: -group.gradient_nbytes})[-1]
         for b in group.blocks:
             ready[b] = last
-        self._reduced += [last] if group.gradient_nbytes else []
+        if group.gradient_nbytes:
+            self._chain.drains.append(last)
 
     def _gather(self, place: int) -> None:
         group = self._order[place]

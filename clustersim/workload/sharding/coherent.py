@@ -20,10 +20,11 @@ def incoherent(sharding: Sharding, *, ranks: int, cp: int = 1) -> Iterator[str]:
     cp : int
         of these, neighbours that share the tokens of a sequence, which no inner group may part
     """
-    for name in ("weights", "gradients", "optimizer", "inner"):
-        split = getattr(sharding, name)
-        if split < 1 or ranks % split:
-            yield f"{name}: {split} must divide the {ranks} ranks"
+    splits = {name: getattr(sharding, name) for name in ("weights", "gradients", "optimizer", "inner")}
+    uneven = {name: split for name, split in splits.items() if split < 1 or ranks % split}
+    if uneven:
+        yield from (f"{name}: {split} must divide the {ranks} ranks" for name, split in uneven.items())
+        return
     if sharding.optimizer % sharding.gradients or sharding.optimizer % sharding.weights:
         yield (
             f"optimizer: {sharding.optimizer} must be a multiple of gradients {sharding.gradients} "
