@@ -17,7 +17,6 @@ from clustersim.workload.shape.mamba import Mamba
 from clustersim.workload.shape.patches import Patches
 from clustersim.workload.shape.sliding_window import SlidingWindow
 from clustersim.workload.shape.tower import Tower
-from clustersim.workload.unsupported import unsupported_parts
 
 LLAMA = Model(
     name="tiny-llama",
@@ -402,9 +401,3 @@ def test_fields_that_contradict_each_other(model: Model, change: dict[str, objec
 def test_matrices_of_a_sublayer_that_is_not_there() -> None:
     with pytest.raises(ValueError, match=r"^name: 'experts' must be a sublayer of tiny-llama"):
         LLAMA.matrices("experts")
-
-
-@pytest.mark.parametrize("model", [model for model, _ in CASES], ids=lambda model: model.name)
-def test_a_part_that_a_step_leaves_out_is_named(model: Model) -> None:
-    assert unsupported_parts(model)
-    assert unsupported_parts(LLAMA) == ()
