@@ -83,7 +83,26 @@ KEYS: Mapping[str, Key] = {
     "plan.pp": Key(_DEGREE, "pipeline stages", 1),
     "plan.dp": Key(_DEGREE, "replicas", otherwise="what fills the devices"),
     "plan.cp": Key(_DEGREE, "context-parallel ranks; above 1 not yet supported", 1),
-    "plan.ep": Key(_DEGREE, "expert-parallel ranks; above 1 not yet supported", 1),
+    "plan.ep": Key(_DEGREE, "ranks that the experts of a layer are spread over, of those of dp, cp and tp", 1),
+    "plan.etp": Key(_DEGREE, "ranks that share each expert; Megatron-Core's default is tp", otherwise="1"),
+    "plan.capacity_factor": Key(
+        Number(0, 2**20, above=True),
+        "copies of tokens that an expert takes, over its even share; the rest is dropped",
+        otherwise="none is dropped",
+        usual=1.25,
+    ),
+    "plan.token_imbalance": Key(
+        Name("uniform, zipf:S or a .csv of the experts' popularity"), "which experts tokens go to", "uniform"
+    ),
+    "plan.token_seed": Key(Whole(0, 2**32 - 1), "which experts are popular under zipf", 0),
+    "plan.dispatch": Key(
+        Word(("all_to_all", "hierarchical", "deepep")),
+        "tokens go by pairs of ranks, first inside nodes, or once to each node and rank",
+        "all_to_all",
+    ),
+    "plan.overlap_dispatch": Key(Whole(1, 1024), "parts in which a micro-batch is sent to its experts", 1),
+    "plan.overlap_shared": Key(Flag(), "shared experts work while tokens are on their way", False),
+    "plan.fp8_dispatch": Key(Flag(), "tokens are sent to experts as dtype quantises them", False),
     "plan.vpp": Key(_DEGREE, "chunks of the model a stage", 1),
     "plan.zero": Key(Whole(0, 3), "split over replicas: 1 optimizer state, 2 also gradients, 3 also weights", 0),
     "plan.fsdp": Key(Flag(), "weights split over replicas and gathered layer by layer, as plan.zero 3", False),
