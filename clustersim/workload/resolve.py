@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from clustersim.faults import BadInput
@@ -12,6 +12,7 @@ from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.rules import find_faults
 from clustersim.workload.schedule import SCHEDULES, Schedule, placement_of, read_table
 from clustersim.workload.shard import padded_vocab
+from clustersim.workload.sharding_rules import sharding_notes
 from clustersim.workload.stages import describe, split
 
 __all__ = ["Resolved", "resolve"]
@@ -102,70 +103,10 @@ def _without_effect(case: Case) -> Iterator[str]:
         yield "plan.zero: no effect with dp 1"
     if plan.fsdp and case.replicas * plan.cp == 1:
         yield "plan.fsdp: no effect with dp 1"
-    yield from _sharding_without_effect(case)
+    yield from sharding_notes(case)
     if plan.recompute_modules != ("core",) and plan.recompute != "selective":
         yield "plan.recompute_modules: no effect without plan.recompute selective"
     if (plan.recompute_method, plan.recompute_layers) != ("uniform", None) and plan.recompute != "full":
         yield "plan.recompute_method, plan.recompute_layers: no effect without plan.recompute full"
     if plan.recompute == "selective" and plan.recompute_modules == ("core",) and plan.attention == "flash":
         yield "plan.recompute: selective runs the flash attention kernel again, and frees only its row statistics"
-
-
-def _sharding_without_effect(case: Case) -> Iterator[str]:
-    """Words on how replicas divide weights, gradients and state, where other words leave them nothing to say."""
-    plan, ranks = case.plan, case.replicas * case.plan.cp
-    given = {name for name, default in _SHARDING.items() if getattr(plan, name) != default}
-    if plan.sharding is not None:
-        for name in sorted(given | ({"zero"} if plan.zero else set()) | ({"fsdp"} if plan.fsdp else set())):
-            yield f"plan.{name}: no effect with plan.sharding, an own strategy"
-        return
-    if plan.fsdp and plan.zero:
-        yield "plan.zero: no effect with plan.fsdp, which splits weights the same way"
-    splits = plan.fsdp or plan.zero == 3
-    for name in ("hsdp", "prefetch", "reshard", "limit_gathers", "gather_dtype"):
-        whole = name == "gather_dtype" and plan.zero
-        if name in given and not splits and not whole:
-            yield f"plan.{name}: no effect without plan.fsdp or plan.zero 3"
-    if ranks == 1:
-        for name in sorted(given & {"reduce_dtype", "reduce_each", "zeropp", "sync_every"}):
-            yield f"plan.{name}: no effect with dp 1"
-    elif plan.reduce_each is not None and not splits and case.num_micro_batches == 1:
-        yield "plan.reduce_each: no effect with one micro-batch"
-    elif plan.reduce_each is False and not splits and plan.zero < 2:
-        yield "plan.reduce_each: no effect: gradients that are held whole are reduced after the last micro-batch"
-    if plan.zeropp and plan.zeropp_ranks >= ranks:
-        for name in sorted(set(plan.zeropp) & {"hpz", "qgz"}):
-            yield f"plan.zeropp: {name}: no effect with plan.zeropp_ranks {plan.zeropp_ranks} of {ranks} ranks"
-    if plan.zeropp and "qgz" in plan.zeropp and plan.reduce_dtype is not None and plan.zeropp_ranks < ranks:
-        yield "plan.reduce_dtype: no effect with qgz of plan.zeropp, which reduces in int4"
-    if plan.zeropp_ranks != 8 and not plan.zeropp:
-        yield "plan.zeropp_ranks: no effect without plan.zeropp"
-    if plan.sync_every is None:
-        for name in sorted(given & {"sync_ranks", "sync_dtype", "sync_momentum"}):
-            yield f"plan.{name}: no effect without plan.sync_every"
-    elif ranks > 1 and plan.sync_ranks >= ranks:
-        yield f"plan.sync_every: no effect with plan.sync_ranks {plan.sync_ranks}: one worker has all {ranks} ranks"
-    elif ranks > 1:
-        yield f"plan.sync_every: one step of the result is {plan.sync_every} optimizer steps and one exchange"
-    each = plan.reduce_each if plan.reduce_each is not None else plan.zero == 2
-    if plan.bucket_bytes is not None and (ranks == 1 or splits or not (plan.overlap_dp or each)):
-        yield "plan.bucket_bytes: no effect with dp 1, where weights are split, or in one bucket without overlap_dp"
-    if not plan.overlap_dp and ranks > 1 and (splits or each):
-        yield "plan.overlap_dp: no effect on what travels with the passes, layer by layer or bucket by bucket"
-
-
-_SHARDING: Mapping[str, object] = {
-    "hsdp": None,
-    "prefetch": 1,
-    "reshard": True,
-    "limit_gathers": True,
-    "reduce_each": None,
-    "gather_dtype": None,
-    "reduce_dtype": None,
-    "zeropp": (),
-    "sync_every": None,
-    "sync_ranks": 1,
-    "sync_dtype": "fp32",
-    "sync_momentum": True,
-}
-"""Words on sharding and their defaults."""

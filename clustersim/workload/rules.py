@@ -12,8 +12,8 @@ from clustersim.workload.precision import RECIPES, find_recipe
 from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
 from clustersim.workload.schedule import SCHEDULES, PlacedSchedule, legal
 from clustersim.workload.shard import WIDTH, Attention
-from clustersim.workload.sharding.coherent import incoherent
 from clustersim.workload.sharding.zeropp import PARTS
+from clustersim.workload.sharding_rules import SHARDING_KEYS, sharding_faults
 from clustersim.workload.unsupported import unsupported_parts
 
 __all__ = ["find_faults"]
@@ -215,49 +215,6 @@ def _batch(case: Case) -> Iterator[Fault]:
                 yield Fault(key="global_batch", value=batch, rule=rule, nearest=fault.nearest * each)
 
 
-def _sharding(case: Case) -> Iterator[Fault]:
-    """Groups inside data parallelism divide it, one kind of them at a time; an own strategy is coherent."""
-    plan, ranks = case.plan, case.replicas * case.plan.cp
-    inner: dict[str, object] = {}
-    if plan.sharding is None:
-        inner |= {"zeropp": ", ".join(plan.zeropp)} if plan.zeropp else {}
-        inner |= {"hsdp": plan.hsdp} if plan.hsdp is not None and (plan.fsdp or plan.zero == 3) else {}
-        inner |= {"sync_every": plan.sync_every} if plan.sync_every is not None else {}
-    if len(inner) > 1:
-        last = list(inner)[-1]
-        rule = f"cannot go with plan.{next(iter(inner))}: each divides the ranks of data parallelism in its own way"
-        yield Fault(key=f"plan.{last}", value=inner[last], rule=rule)
-        return
-    sizes = {"zeropp": ("zeropp_ranks", 2), "hsdp": ("hsdp", 1), "sync_every": ("sync_ranks", 1)}
-    for name in inner:
-        key, least = sizes[name]
-        given = getattr(plan, key)
-        legal = [n for n in range(plan.cp, ranks + 1, plan.cp) if ranks % n == 0 and n >= least]
-        if given not in legal and not (name == "zeropp" and given > ranks):
-            rule = (
-                f"must divide the {ranks} ranks of data parallelism, dp {case.replicas} x cp {plan.cp}, "
-                f"in multiples of cp{', from 2' if least == 2 else ''}"
-            )
-            nearest = min(legal, key=lambda n: abs(n - given), default=None)
-            yield Fault(key=f"plan.{key}", value=given, rule=rule, nearest=nearest)
-    if plan.zeropp and not (plan.fsdp or plan.zero == 3):
-        yield Fault(key="plan.zeropp", value=", ".join(plan.zeropp), rule="needs plan.zero 3", nearest=None)
-    if plan.zeropp and not plan.reshard:
-        rule = "must be true with plan.zeropp, whose backward pass gathers by itself"
-        yield Fault(key="plan.reshard", value=False, rule=rule, nearest=True)
-    if plan.zeropp and plan.reduce_each is False:
-        rule = "must be true with plan.zeropp, which holds no whole gradients"
-        yield Fault(key="plan.reduce_each", value=False, rule=rule, nearest=True)
-    kept = "cannot be simulated yet with pp above 1, where several micro-batches would share what is kept"
-    if plan.sharding is not None:
-        name, own = f"{getattr(plan.sharding, '__name__', 'own')} over {ranks} ranks", plan.sharding(ranks)
-        rules = [f"keeps: {kept}"] if own.keeps and plan.pp > 1 else []
-        for rule in (*incoherent(own, ranks=ranks, cp=plan.cp), *rules):
-            yield Fault(key="plan.sharding", value=name, rule=rule)
-    elif not plan.reshard and plan.pp > 1 and (plan.fsdp or plan.zero == 3):
-        yield Fault(key="plan.reshard", value=False, rule=kept, nearest=True)
-
-
 def _gradients(case: Case) -> Iterator[Fault]:
     given, width = case.plan.gradient_dtype, find_recipe(case.dtype).activations
     if given not in ("fp32", width):
@@ -266,7 +223,6 @@ def _gradients(case: Case) -> Iterator[Fault]:
 
 
 _DEGREES = ("plan.tp", "plan.cp", "plan.pp", "plan.dp", "num_devices")
-_INNER = ("plan.zeropp", "plan.zeropp_ranks", "plan.sync_every", "plan.sync_ranks", "plan.reshard", "plan.reduce_each")
 _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = (
     (("model", "plan.tp"), _tensor_parallel),
     (("plan.tp", "seq_len", "plan.sequence_parallel"), _sequence),
@@ -274,7 +230,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     (("plan.pp", "plan.vpp", "plan.schedule"), _chunks),
     (_DEGREES, _devices),
     ((*_DEGREES, "plan.schedule", "global_batch", "micro_batch"), _batch),
-    ((*_DEGREES, "plan.zero", "plan.fsdp", "plan.hsdp", *_INNER), _sharding),
+    ((*_DEGREES, *SHARDING_KEYS), sharding_faults),
     (("dtype", "plan.gradient_dtype"), _gradients),
     ((*_DEGREES, *EXPERT_KEYS, "model", "dtype", "plan.axis_order", "micro_batch", "seq_len"), expert_faults),
     (("plan.tp", "plan.recompute", "plan.recompute_method", "plan.recompute_layers"), mtp_faults),
