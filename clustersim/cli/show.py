@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -63,7 +65,10 @@ def show(
     elif kind == "topology":
         print(_topology_text(answer))
     else:
+        notes = answer.pop("warnings", [])
         print(table(_lines(answer), indent=""))
+        for note in notes:
+            print(f"warning: {note}", file=sys.stderr)
     return OK
 
 
@@ -89,7 +94,9 @@ def _keys(*, as_json: bool) -> int:
 def _model(name: str) -> dict[str, Any]:
     from clustersim.library.model import load_model
 
-    model = load_model(name)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model = load_model(name)
     layers: Counter[str] = Counter()
     for run in model.layer_runs():
         layers[run.kind] += run.count
@@ -110,6 +117,7 @@ def _model(name: str) -> dict[str, Any]:
         "parameters_by_part": model.parameters_by_part,
         "parameters_per_layer": model.parameters_per_layer,
         "sources": dict(model.sources),
+        "warnings": [str(warning.message) for warning in told],
     }
 
 

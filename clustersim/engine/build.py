@@ -14,6 +14,7 @@ from clustersim.collective.overlap import Overlap
 from clustersim.collective.seating import seatings
 from clustersim.collective.select import options, pin
 from clustersim.collective.traffic import Algorithm, GroupShape
+from clustersim.engine.exchange import option
 from clustersim.engine.local import LocalCost, local_cost, path_loads, paths
 from clustersim.engine.reduction_slots import ReductionSlots
 from clustersim.engine.system import GroupBlock, PathEdges, System
@@ -22,6 +23,7 @@ from clustersim.hardware.kernel import CostModel
 from clustersim.topology.meshes import Meshes, meshes
 from clustersim.topology.topology import Topology
 from clustersim.workload.check import check
+from clustersim.workload.exchange import Exchange
 from clustersim.workload.job import Job
 from clustersim.workload.op import Collective, Op
 from clustersim.workload.program import Arrays
@@ -277,8 +279,11 @@ def _add_groups(system: System, j: int, job: Job, direct: Meshes | None, overlap
 
 def _calls(system: System, signatures: Sequence[Signature], shape: GroupShape) -> list[Call]:
     """What each collective may run as."""
-    calls = []
+    calls: list[Call] = []
     for kind, nbytes, algorithm in signatures:
+        if isinstance(algorithm, Exchange):
+            calls.append((kind, nbytes, (option(algorithm),)))
+            continue
         pinned = algorithm or system.algorithms.get(kind)
         calls.append((kind, nbytes, options(kind, nbytes, shape) if pinned is None else (pin(pinned),)))
     return calls

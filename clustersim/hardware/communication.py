@@ -126,7 +126,7 @@ SIMPLE_ONLY = ("pat", "sharp", "collnet_chain")
 TREE_FRACTION = 0.92
 """Of a ring's bandwidth that a tree reaches: NCCL, ``src/graph/tuning.cc``."""
 
-PAIRWISE = ("direct", "point_to_point", "uneven", "bruck")
+PAIRWISE = ("direct", "point_to_point", "uneven", "bruck", "deduplicated")
 """Algorithms of messages between pairs: LL and Simple."""
 
 

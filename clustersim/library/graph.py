@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clustersim.faults import BadInput, Fault
 from clustersim.library.build import build
@@ -12,6 +13,9 @@ from clustersim.library.card import Card, read_card
 from clustersim.readers import graph_table
 from clustersim.workload.convergence import Convergence
 from clustersim.workload.graph.graph import Graph
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["load_convergence", "load_graph"]
 
@@ -38,14 +42,14 @@ class _GraphCard:
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
-def load_graph(name_or_path: str | Path) -> Graph:
+def load_graph(table: str | Path | pd.DataFrame) -> Graph:
     """Load a data-flow graph.
 
     Parameters
     ----------
-    name_or_path : str or Path
-        a ``.csv`` or ``.parquet`` file is a table of ops, see :func:`clustersim.readers.graph_table.read`; anything
-        else a card, as in :func:`clustersim.library.find_card`
+    table : str, Path or DataFrame
+        a ``.csv`` or ``.parquet`` file or a DataFrame is a table of ops, see
+        :func:`clustersim.readers.graph_table.read`; anything else a card, as in :func:`clustersim.library.find_card`
 
     Raises
     ------
@@ -57,7 +61,9 @@ def load_graph(name_or_path: str | Path) -> Graph:
     >>> load_graph("inception-v3")
     Graph(inception-v3: 215 ops, 23,834,568 parameters)
     """
-    name = str(name_or_path)
+    if not isinstance(table, str | Path):
+        return graph_table.read(table)
+    name = str(table)
     if name.endswith(_TABLES):
         return graph_table.read(Path(name).expanduser())
     card, about = _read(name)

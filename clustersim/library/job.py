@@ -15,8 +15,9 @@ __all__ = ["JobSetup", "load_job"]
 
 _ABOUT = ("name", "kind", "description", "sources")
 _FILES = ("model", "topology")
+_TABLES = ("plan.token_imbalance",)
 _PARTS = ("fabric.", "node.", "storage.", "communication.")
-"""Settings that may be files, and tables whose texts may, relative to the card that names them."""
+"""Settings that may be files, those that may be tables of numbers, and tables whose texts may be files."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,6 +108,7 @@ def load_job(name_or_path: str | Path) -> JobSetup:
         if not isinstance(value, str):
             continue
         whole = key in _FILES and ("/" in value or value.endswith(".json"))
+        whole = whole or (key in _TABLES and value.endswith(".csv"))
         if whole or (key.startswith((*_FILES, *_PARTS)) and is_file(value)):
             given[key] = str(card.path.parent / Path(value).expanduser())
     values, faults = read_values(given, file)

@@ -83,9 +83,56 @@ KEYS: Mapping[str, Key] = {
     "plan.pp": Key(_DEGREE, "pipeline stages", 1),
     "plan.dp": Key(_DEGREE, "replicas", otherwise="what fills the devices"),
     "plan.cp": Key(_DEGREE, "context-parallel ranks; above 1 not yet supported", 1),
-    "plan.ep": Key(_DEGREE, "expert-parallel ranks; above 1 not yet supported", 1),
+    "plan.ep": Key(_DEGREE, "ranks that the experts of a layer are spread over, of those of dp, cp and tp", 1),
+    "plan.etp": Key(_DEGREE, "ranks that share each expert; Megatron-Core's default is tp", otherwise="1"),
+    "plan.capacity_factor": Key(
+        Number(0, 2**20, above=True),
+        "copies of tokens that an expert takes, over its even share; the rest is dropped",
+        otherwise="none is dropped",
+        usual=1.25,
+    ),
+    "plan.token_imbalance": Key(
+        Name("uniform, zipf:S or a .csv of the experts' popularity"), "which experts tokens go to", "uniform"
+    ),
+    "plan.token_seed": Key(Whole(0, 2**32 - 1), "which experts are popular under zipf", 0),
+    "plan.dispatch": Key(
+        Word(("all_to_all", "hierarchical", "deepep")),
+        "tokens go by pairs of ranks, first inside nodes, or once to each node and rank",
+        "all_to_all",
+    ),
+    "plan.overlap_dispatch": Key(Whole(1, 1024), "parts in which a micro-batch is sent to its experts", 1),
+    "plan.overlap_shared": Key(Flag(), "shared experts work while tokens are on their way", False),
+    "plan.fp8_dispatch": Key(Flag(), "tokens are sent to experts as dtype quantises them", False),
     "plan.vpp": Key(_DEGREE, "chunks of the model a stage", 1),
-    "plan.zero": Key(Whole(0, 3), "1: optimizer state sharded over replicas; 2 and 3 not yet supported", 0),
+    "plan.zero": Key(Whole(0, 3), "split over replicas: 1 optimizer state, 2 also gradients, 3 also weights", 0),
+    "plan.fsdp": Key(Flag(), "weights split over replicas and gathered layer by layer, as plan.zero 3", False),
+    "plan.hsdp": Key(
+        _DEGREE, "ranks that weights are split over, the splits repeated over the others", otherwise="all"
+    ),
+    "plan.prefetch": Key(Whole(0, 2**10), "layers gathered ahead of the one in use", 1),
+    "plan.limit_gathers": Key(Flag(), "a gathering waits for room: at most plan.prefetch others are held", True),
+    "plan.reshard": Key(Flag(), "gathered weights are given back after the forward pass", True),
+    "plan.reduce_each": Key(
+        Flag(), "gradients of each micro-batch are reduced", otherwise="true with plan.fsdp and plan.zero 2 and 3"
+    ),
+    "plan.gather_dtype": Key(
+        Word(("fp32", "bf16", "fp16")), "format of weights that are gathered for their use", otherwise="that of dtype"
+    ),
+    "plan.reduce_dtype": Key(
+        Word(("fp32", "bf16", "fp16")), "format in which gradients are reduced", otherwise="plan.gradient_dtype"
+    ),
+    "plan.zeropp": Key(
+        Names("some of qwz, hpz, qgz", ("qwz", "hpz", "qgz")),
+        "parts of ZeRO++: quantised gathers, weights once more in each node, quantised reductions",
+        (),
+    ),
+    "plan.zeropp_ranks": Key(_DEGREE, "ranks of a node, for hpz and qgz", 8),
+    "plan.sync_every": Key(
+        Whole(1, 10**4), "steps that workers train by themselves between two exchanges: local SGD, DiLoCo"
+    ),
+    "plan.sync_ranks": Key(_DEGREE, "ranks of one worker", 1),
+    "plan.sync_dtype": Key(Word(("fp32", "bf16", "fp16")), "format of what workers exchange", "fp32"),
+    "plan.sync_momentum": Key(Flag(), "an outer Nesterov step (DiLoCo); else weights are averaged", True),
     "plan.schedule": Key(
         Word(("gpipe", "1f1b", "interleaved")),
         "order of the passes of a stage",
@@ -101,7 +148,10 @@ KEYS: Mapping[str, Key] = {
         ("tp", "cp", "dp", "pp"),
     ),
     "plan.bucket_bytes": Key(
-        Bytes(), "gradients reduced together", otherwise="40e6 parameters or 1e6 a replica, the larger", unit="B"
+        Bytes(),
+        "gradients reduced together",
+        otherwise="40e6 parameters or 1e6 a replica, the larger; 5e8 where each is reduced",
+        unit="B",
     ),
     "plan.gradient_dtype": Key(
         Word(("fp32", "bf16", "fp16")), "format in which gradients are summed and reduced", "fp32"
@@ -229,7 +279,7 @@ KEYS: Mapping[str, Key] = {
 }
 """Every setting by its dotted name."""
 
-NOT_YET = ("profile", "plan.fsdp", "plan.hsdp", "plan.offload")
+NOT_YET = ("profile", "plan.offload")
 """Names, and tables of names, that are kept for parts that are not built yet."""
 
 

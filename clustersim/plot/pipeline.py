@@ -76,8 +76,8 @@ def pipeline(
         for row, rank in enumerate(shown)
         for (kind, micro_batch, stage), start, end, lane in _spans(rows[rows["rank"] == rank])
     ]
-    ax = rows_or_new(ax, len(shown))
     names = [f"stage {stages.index(rank)} (rank {rank})" if rank in stages else f"rank {rank}" for rank in shown]
+    ax = rows_or_new(ax, names)
     draw_rows(ax, boxes, names, 1 + max(int(forward["stage"].max()), 0) // len(stages))
     ax.set_xlabel(f"time since the first kernel of step {int(rows['step'].iloc[0])} [ms]")
     return ax

@@ -68,8 +68,9 @@ def schedule(
             else:
                 boxes.append(_box(stage, span.entry.forward, span.start, span.end, lane="upper"))
                 boxes.append(_box(stage, span.entry.backward, span.start, span.end, lane="lower"))
-    ax = rows_or_new(ax, len(table))
-    draw_rows(ax, boxes, [f"stage {s}" for s in range(len(table))], chunks)
+    names = [f"stage {s}" for s in range(len(table))]
+    ax = rows_or_new(ax, names)
+    draw_rows(ax, boxes, names, chunks)
     ax.set_xlabel(f"time [F = {forward:g}, I = {backward_input:g}, W = {backward_weight:g}]")
     return ax
 

@@ -28,6 +28,7 @@ _SHADES = {
 _EDGE, _NARROW = "#3A3A3A", 3.0  # pixels
 _INSIDE = {"whole": (0.08, 0.92), "upper": (0.08, 0.5), "lower": (0.5, 0.92)}
 _MOST_LABELS = 4000
+_SMALLEST = 5.0  # points
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,14 +60,20 @@ class Box:
     lane: Lane = "whole"
 
 
-def rows_or_new(ax: Axes | None, num_rows: int) -> Axes:
-    """``ax``, or the axes of a new figure, wide and as high as its rows, that pyplot does not know of."""
+def rows_or_new(ax: Axes | None, names: Sequence[str]) -> Axes:
+    """``ax``, or the axes of a new figure, wide and as high as its rows, that pyplot does not know of.
+
+    Its margins are fixed, so that the width of a box is known before it is drawn.
+    """
     if ax is not None:
         return ax
     from matplotlib.figure import Figure
 
-    height = 1.3 + min(0.42 * num_rows, 10.0)
-    return Figure(figsize=(16, height), dpi=100, layout="constrained").subplots()
+    width, height = 16.0, 1.1 + min(0.42 * len(names), 10.0)
+    left = 0.25 + 0.075 * max(map(len, names))
+    figure = Figure(figsize=(width, height), dpi=100)
+    figure.subplots_adjust(left=left / width, right=1 - 0.15 / width, bottom=0.6 / height, top=1 - 0.4 / height)
+    return figure.subplots()
 
 
 def draw_rows(ax: Axes, boxes: Sequence[Box], names: Sequence[str], num_shades: int) -> None:
@@ -154,19 +161,18 @@ def _colour(kind: str, shade: int, num_shades: int) -> str:
 
 
 def _number(ax: Axes, boxes: Sequence[Box], pixels: float, num_shades: int) -> None:
-    """Write micro-batches into the boxes that have room, all in one size."""
+    """Write micro-batches into the boxes that have room, all in one size that suits nearly all of these."""
     bottom, top = ax.get_ylim()
     dots = ax.figure.dpi / 72
-    room = float(ax.get_window_extent().height) / (bottom - top)
-    points = min(9.0, 0.36 * room / dots)
-    if points < 4:
+    row = float(ax.get_window_extent().height) / (bottom - top)
+    digits = len(str(max(b.micro_batch for b in boxes)))
+    # a digit is 0.62 of the size wide
+    most = {b: (b.end - b.start) * pixels / (0.62 * dots * (digits + 0.4)) for b in boxes if b.micro_batch >= 0}
+    room = sorted(size for size in most.values() if size >= _SMALLEST)
+    if not room or 0.36 * row / dots < _SMALLEST:
         return
-    character = 0.62 * points * dots
-    wide = [
-        b
-        for b in boxes
-        if b.micro_batch >= 0 and (len(str(b.micro_batch)) + 0.4) * character < (b.end - b.start) * pixels
-    ]
+    points = min(9.0, 0.36 * row / dots, room[len(room) // 10])
+    wide = [b for b, size in most.items() if size >= points]
     for box in sorted(wide, key=lambda b: b.start - b.end)[:_MOST_LABELS]:
         low, high = _INSIDE[box.lane]
         ax.text(

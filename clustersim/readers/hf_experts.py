@@ -11,6 +11,12 @@ from clustersim.workload.shape.latent_attention import LatentAttention
 __all__ = ["deepseek_v2", "deepseek_v3", "gpt_oss", "mixtral", "qwen2_moe", "qwen3_moe"]
 
 
+def _without_mlp(config: JsonObject, fields: Fields) -> Fields:
+    """No layer has an MLP beside its experts, whatever ``intermediate_size`` is for."""
+    config.origins.pop("ffn_hidden", None)
+    return fields | {"ffn_hidden": 0}
+
+
 def mixtral(config: JsonObject) -> Fields:
     """Mixtral: experts in every layer; ``intermediate_size`` is that of one."""
     fields = gated(config, max_seq_len=131_072, num_kv_heads=8)
@@ -23,20 +29,20 @@ def mixtral(config: JsonObject) -> Fields:
         ffn_hidden=count(config, "experts.ffn_hidden", "intermediate_size"),
     )
     looked = window(config, fields["num_layers"], fields["max_seq_len"])
-    return fields | {"ffn_hidden": 0, "experts": experts, "window": looked}
+    return _without_mlp(config, fields) | {"experts": experts, "window": looked}
 
 
 def qwen2_moe(config: JsonObject) -> Fields:
     """Qwen1.5-MoE and Qwen2-MoE: one wide shared expert behind a gate of its own."""
     fields = gated(config, max_seq_len=32_768, num_kv_heads=16) | {"qkv_bias": True}
     shared = count(config, "experts.shared_ffn_hidden", "shared_expert_intermediate_size", default=5632)
-    return fields | _sparse_steps(config, fields, shared=shared, default_experts=60, default_top_k=4, default_ffn=1408)
+    return _sparse_steps(config, fields, shared=shared, default_experts=60, default_top_k=4, default_ffn=1408)
 
 
 def qwen3_moe(config: JsonObject) -> Fields:
     """Qwen3-MoE."""
     fields = gated(config, max_seq_len=32_768, num_kv_heads=4) | biases(config) | {"qk_norm": True}
-    return fields | _sparse_steps(config, fields, shared=0, default_experts=128, default_top_k=8, default_ffn=768)
+    return _sparse_steps(config, fields, shared=0, default_experts=128, default_top_k=8, default_ffn=768)
 
 
 def _sparse_steps(
@@ -62,7 +68,7 @@ def _sparse_steps(
         shared_gate=shared > 0,
         every=every,
     )
-    return {"experts": experts} | ({"ffn_hidden": 0} if every == 1 else {})
+    return (_without_mlp(config, fields) if every == 1 else fields) | {"experts": experts}
 
 
 def gpt_oss(config: JsonObject) -> Fields:
@@ -80,7 +86,7 @@ def gpt_oss(config: JsonObject) -> Fields:
     )
     layers, longest = fields["num_layers"], fields["max_seq_len"]
     looked = window(config, layers, longest, default=128, full_every=2)
-    return fields | {"ffn_hidden": 0, "attention_sinks": True, "experts": experts, "window": looked}
+    return _without_mlp(config, fields) | {"attention_sinks": True, "experts": experts, "window": looked}
 
 
 def deepseek_v2(config: JsonObject) -> Fields:

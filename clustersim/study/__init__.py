@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clustersim.study.messages import estimate_of
 from clustersim.study.point import Point, prepare, run_point
 from clustersim.study.run_folder import LiveRun, open_run, write_run
 from clustersim.study.sweep import sweep
@@ -11,6 +12,7 @@ __all__ = [
     "LiveRun",
     "Point",
     "TimeToAccuracy",
+    "estimate_of",
     "open_run",
     "prepare",
     "run_point",

@@ -30,7 +30,7 @@ class Kept:
     Parameters
     ----------
     name : str
-    block : {"input", "norm", "attention", "mlp"}
+    block : {"input", "norm", "attention", "mlp", "experts", "shared experts"}
         whose backward pass is the last to read it; ``input`` is the layer's own input
     nbytes : int
         [B]
@@ -39,7 +39,7 @@ class Kept:
     """
 
     name: str
-    block: Literal["input", "norm", "attention", "mlp"]
+    block: Literal["input", "norm", "attention", "mlp", "experts", "shared experts"]
     nbytes: int
     part: str = ""
 

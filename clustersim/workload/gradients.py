@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from clustersim.workload.buckets import Bucket, buckets, default_bucket_parameters
 from clustersim.workload.layers.embedding import embedding_parameters
+from clustersim.workload.model import Model
 from clustersim.workload.op import Collective, Op
 from clustersim.workload.pipeline import Trail
 from clustersim.workload.plan import ParallelPlan
@@ -16,7 +17,7 @@ from clustersim.workload.sharding.movement import Movement, ops_of
 from clustersim.workload.sharding.replicas import Replicas
 from clustersim.workload.stage_chunk import StageChunk
 
-__all__ = ["Reduced", "write_reductions", "write_refresh", "write_shared"]
+__all__ = ["Reduced", "write_exchange", "write_reductions", "write_refresh", "write_shared"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +73,7 @@ def write_reductions(
         for replicas in kinds:
             weights = [replicas.parameters(p.block) for p in chunks[index].placed]
             at_least = default_bucket_parameters(replicas.ranks)
-            if plan.bucket_bytes is not None:
+            if plan.bucket_bytes is not None and replicas.sharding.weights == 1:
                 at_least = plan.bucket_bytes // width
             travels = replicas.sharding.reduce and not replicas.in_passes
             for bucket in buckets(weights, at_least=at_least if plan.overlap_dp else None):
@@ -107,8 +108,8 @@ def write_shared(
             name="all-reduce norm gradients", kind="all_reduce", slot="tp", nbytes=width * partial, axis="tp"
         )
         numbers.append(program.add(op, stream="tp", after=[reduced[-1].op], phase="backward"))
-    ends = {p.block.kind for p in placed} & {"embedding", "head"}
-    if shard.model.tied_embeddings and len(ends) == 1:
+    ends = {p.block.kind for p in placed} & _holders(shard.model)
+    if len(ends) == 1:
         nbytes = width * embedding_parameters(shard)
         op = Collective(
             name="all-reduce embedding gradients", kind="all_reduce", slot="embedding", nbytes=nbytes, axis="pp"
@@ -116,6 +117,34 @@ def write_shared(
         holders = [r for r in reduced if ends & {chunks[r.chunk].placed[b].block.kind for b in r.bucket.blocks}]
         numbers += [program.add(op, stream="embedding", after=[r.op], phase="backward") for r in holders]
     return numbers
+
+
+def _holders(model: Model) -> set[str]:
+    """Kinds of the two blocks that share the embedding: where only one of them is, its gradient is half of the sum."""
+    if model.tied_embeddings:
+        return {"embedding", "head"}
+    return {"embedding", "mtp embedding"} if model.mtp else set()
+
+
+def write_exchange(program: Program, chunks: Sequence[StageChunk], kinds: Sequence[Replicas], *, update: int) -> int:
+    """Exchange weights between workers after the last of their steps; number of the op that ends it.
+
+    All of a stage goes at once, and the outer update takes its turn among the kernels: nothing runs beside it.
+    """
+    last = update
+    blocks = [p.block for chunk in chunks for p in chunk.placed]
+    for replicas in kinds:
+        parameters = sum(replicas.parameters(block) for block in blocks)
+        if not replicas.sharding.exchange or not parameters:
+            continue
+        numbers = [last]
+        ranks = replicas.ranks if replicas.pads else 1
+        ops = ops_of(replicas.sharding.exchange, parameters, axis=replicas.axis, ranks=ranks)
+        for op in ops:
+            stream = op.slot if isinstance(op, Collective) else "compute"
+            numbers.append(program.add(op, stream=stream, after=numbers[-1:], phase="optimizer"))
+        last = numbers[-1]
+    return last
 
 
 def write_refresh(
@@ -126,7 +155,7 @@ def write_refresh(
     plan: ParallelPlan,
     *,
     update: int,
-) -> None:
+) -> list[tuple[int, tuple[int, int]]]:
     """Bring updated weights to where they are used whole, in the order in which the next forward passes use them.
 
     With ``overlap_dp`` each bucket holds up only its own blocks; without, the next step begins when all are there.
@@ -142,19 +171,24 @@ def write_refresh(
         resolved
     update : int
         the optimizer's op
+
+    Returns
+    -------
+    list[tuple[int, tuple[int, int]]]
+        ops, each with the chunk and block whose next forward pass waits for it
     """
     place = {index: n for n, index in enumerate(reversed(_in_order(chunks, trail)))}
-    first_use = {r: min(trail.first_use[r.chunk, block] for block in r.bucket.blocks) for r in reduced}
-    last = update
-    for r in sorted(reduced, key=lambda r: (place[r.chunk] if _copies(chunks) else 0, first_use[r])):
+    user = {r: min((r.chunk, block) for block in r.bucket.blocks) for r in reduced}
+    arrivals: list[tuple[int, tuple[int, int]]] = []
+    for r in sorted(reduced, key=lambda r: (place[r.chunk] if _copies(chunks) else 0, trail.first_use[user[r]])):
         if not r.replicas.sharding.refresh:
             continue
         moves = r.replicas.sharding.refresh
         last = _write(program, moves, r.bucket, r.replicas, (update,), phase="optimizer", chunk=chunks[r.chunk])
-        if plan.overlap_dp:
-            program.carry(last, first_use[r])
-    if not plan.overlap_dp and last != update:
-        program.carry(last, min(first_use.values()))
+        arrivals.append((last, user[r]))
+    if not plan.overlap_dp and arrivals:
+        return [(arrivals[-1][0], min(user.values(), key=trail.first_use.__getitem__))]
+    return arrivals
 
 
 def _in_order(chunks: Sequence[StageChunk], trail: Trail) -> list[int]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal, get_args
 
+from clustersim.workload import model_parameters as count
 from clustersim.workload.layer_run import LayerRun
 from clustersim.workload.model_check import check_model
 from clustersim.workload.shape.encoder import Encoder
@@ -19,7 +20,7 @@ from clustersim.workload.shape.mamba import Mamba
 from clustersim.workload.shape.patches import Patches
 from clustersim.workload.shape.sliding_window import SlidingWindow
 from clustersim.workload.shape.tower import Tower
-from clustersim.workload.sublayer import LAYOUT, Sublayer, matmul_parameters, matrices, parameters, targets
+from clustersim.workload.sublayer import LAYOUT, Sublayer, matrices, parameters
 
 __all__ = ["LARGEST", "Model", "Norm", "Positions"]
 
@@ -213,9 +214,9 @@ class Model:
         kinds = ((self.layer(i), self.window_at(i)) for i in range(self.num_layers))
         first = 0
         for (sublayers, window), equal in groupby(kinds):
-            count = sum(1 for _ in equal)
-            runs.append(LayerRun(first=first, count=count, sublayers=sublayers, window=window))
-            first += count
+            length = sum(1 for _ in equal)
+            runs.append(LayerRun(first=first, count=length, sublayers=sublayers, window=window))
+            first += length
         return tuple(runs)
 
     def num_sublayers(self) -> Counter[Sublayer]:
@@ -236,10 +237,7 @@ class Model:
 
     def norm_parameters(self, index: int) -> int:
         """Parameters of the norms of layer ``index``: one a sublayer, two with ``post_norms``, and those of q and k."""
-        sublayers = self.layer(index)
-        norms = (1 if self.shared_norm else len(sublayers)) * (1 + self.post_norms)
-        on_heads = self.qk_norm and "attention" in sublayers
-        return norms * self._norm_parameters(self.hidden) + on_heads * 2 * self._norm_parameters(self.head_dim)
+        return count.layer_norm_parameters(self, index)
 
     @property
     def attention_features(self) -> int:
@@ -315,48 +313,13 @@ class Model:
 
     @property
     def parameters_per_layer(self) -> dict[str, int]:
-        """Parameters of one sublayer of each kind, and of the norms of the layer that has most.
-
-        With every bias present ::
-
-            attention  h·(a + 2k)·d + (a + 2k)·d  +  a·d·h + h
-            mlp        2·h·f + f + h,  gated 3·h·f + 2·f + h
-            norms      2h a sublayer,  rmsnorm h;  + 2·d weights with qk_norm
-        """
-        norms = max(self.norm_parameters(run.first) for run in self.layer_runs())
-        return {**{name: parameters(self, name) for name in self.num_sublayers()}, "norms": norms}
+        """Parameters of one sublayer of each kind, and of the norms of the layer that has most."""
+        return count.parameters_per_layer(self)
 
     @property
     def parameters_by_part(self) -> dict[str, int]:
-        """Parameters of the whole model by part; a tied head counts in the embedding alone.
-
-        Parts that only some architectures have are there when they are not empty.
-        """
-        layers = sum(parameters(self, name) * count for name, count in self.num_sublayers().items())
-        layers += sum(self.norm_parameters(run.first) * run.count for run in self.layer_runs())
-        learned = (self.max_seq_len + self.extra_positions) * self.hidden if self.positions == "learned" else 0
-        found = {
-            "embedding": self.vocab * self.embedding_width,
-            "positions": learned + self.relative_buckets * self.num_heads,
-            "projections": 0 if self.embedding_dim is None else 2 * self.embedding_dim * self.hidden,
-            "embedding_norm": self.embedding_norm * self._norm_parameters(self.hidden),
-            "layers": layers,
-            "final_norm": self.final_norm * self._norm_parameters(self.hidden),
-            "head": self.head * (self.embedding_width * (not self.tied_embeddings) + self.head_bias) * self.vocab,
-        }
-        dense = (self.hidden + 1) * self.hidden
-        more = {
-            "token_types": self.token_types * self.hidden,
-            "patches": self.patches.parameters(self.hidden) if self.patches else 0,
-            "head_transform": self.head_transform * (dense + self._norm_parameters(self.hidden)),
-            "pooler": self.pooler * dense,
-            "classes": (self.hidden + 1) * self.num_classes,
-            "encoder": self.encoder_stack.num_parameters if self.encoder_stack else 0,
-            "tower": self.tower_stack.num_parameters if self.tower_stack else 0,
-            "tower_projections": self.tower.projection_parameters(self.hidden) if self.tower else 0,
-            "adapters": self.adapter_parameters,
-        }
-        return found | {part: count for part, count in more.items() if count}
+        """Parameters of the whole model by part; a tied head counts in the embedding alone."""
+        return count.parameters_by_part(self)
 
     @property
     def num_parameters(self) -> int:
@@ -373,22 +336,12 @@ class Model:
     @property
     def mtp_parameters(self) -> int:
         """Parameters of the multi-token-prediction modules, beyond :attr:`num_parameters`."""
-        last = self.num_layers - 1
-        layer = sum(parameters(self, name) for name in self.layer(last)) + self.norm_parameters(last)
-        return self.mtp * (2 * self.hidden**2 + 3 * self._norm_parameters(self.hidden) + layer)
+        return count.mtp_parameters(self)
 
     @property
     def adapter_parameters(self) -> int:
         """Parameters of the adapters; the only ones that are trained where there are any."""
-        if self.adapters is None:
-            return 0
-        return sum(
-            run.count * self.adapters.rank * sum(found[name])
-            for run in self.layer_runs()
-            for found in [targets(self, run.sublayers)]
-            for name in self.adapters.targets
-            if name in found
-        )
+        return count.adapter_parameters(self)
 
     @property
     def num_trainable_parameters(self) -> int:
@@ -403,9 +356,4 @@ class Model:
         :attr:`outer_matrices`, the head also when it is tied; not the embedding, which is a look-up, nor biases and
         norms. An encoder's count as if it read as many tokens as the decoder.
         """
-        found = sum(matmul_parameters(self, name) * count for name, count in self.num_sublayers().items())
-        found += sum(rows * columns for rows, columns in self.outer_matrices.values()) + self.adapter_parameters
-        return found + (self.encoder_stack.matmul_parameters if self.encoder_stack else 0)
-
-    def _norm_parameters(self, width: int) -> int:
-        return width * (2 if self.norm_bias else 1)
+        return count.parameters_per_token(self)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from clustersim.hardware.kernel import Kernel
 from clustersim.units import Unit
+from clustersim.workload.exchange import Exchange
 
 __all__ = ["Collective", "Compute", "Copy", "Delay", "HostWork", "Op", "Storage"]
 
@@ -64,7 +65,7 @@ class Collective:
         payload of one rank [B], counted as :data:`clustersim.collective.traffic.Algorithm` says
     axis : str
         ``tp``, ``cp``, ``ep``, ``pp`` or ``dp``: where its exposed time belongs in the breakdown
-    algorithm : str or callable, optional
+    algorithm : str, callable or Exchange, optional
         pins the algorithm; None leaves it to the selector
     """
 
@@ -73,7 +74,7 @@ class Collective:
     slot: str
     nbytes: Annotated[int, Unit("B")]
     axis: str
-    algorithm: str | Callable[..., Any] | None = None
+    algorithm: str | Callable[..., Any] | Exchange | None = None
     category: Literal["communication"] = "communication"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from clustersim.workload.op import Collective
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, Fragment
+from clustersim.workload.passes.parameter_group import GRADIENT_ROOM
 from clustersim.workload.program import Program
 from clustersim.workload.schedule import Overlapped, Unit, units_of
 from clustersim.workload.stage_chunk import StageChunk
@@ -26,11 +27,14 @@ class Trail:
         (chunk, block) -> the op of its last backward that completes its gradients
     exits : tuple[int, ...]
         last ops of the last unit
+    gathers : tuple[int, ...]
+        first gatherings of weights, which wait for nothing before them
     """
 
     first_use: Mapping[tuple[int, int], int]
     completed: Mapping[tuple[int, int], int]
     exits: tuple[int, ...]
+    gathers: tuple[int, ...] = ()
 
 
 def message_slot(side: str, hop: int) -> str:
@@ -47,6 +51,7 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
     Messages have a stream for each slot, so that no send holds up the computation. The receive of the unit at position
     k is posted when unit k - 2 has ended: one buffer ahead. What is received is held from then on; what is sent is held
     until it has left. Two overlapped units are one position: both wait for the inputs of both, and their ops alternate.
+    Weights are gathered ahead across units, as far as there is room for them.
 
     Parameters
     ----------
@@ -60,6 +65,8 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
     first_use: dict[tuple[int, int], int] = {}
     completed: dict[tuple[int, int], int] = {}
     final = _last_backward(row)
+    gathers: list[int] = []
+    weights, gradients = _Room(), _Room()
     for entry in row:
         units = (entry,) if isinstance(entry, Unit) else (entry.forward, entry.backward)
         ahead = exits[-2] if len(exits) > 1 else ()
@@ -70,6 +77,12 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
             before += _receive(program, chunk, unit, ahead)
             fragments.append(chunk.fragment(unit.kind, last=final[unit.kind, unit.chunk] == unit.micro_batch))
         offsets = _extend(program, fragments, units, before, ahead)
+        for fragment, place in zip(fragments, offsets, strict=True):
+            gathers += weights.hold(program, [place[n] for n in fragment.takes], fragment.room)
+            gradients.hold(program, [place[n] for n in fragment.fills], GRADIENT_ROOM)
+        for fragment, place in zip(fragments, offsets, strict=True):
+            weights.gives += [place[n] for n in fragment.gives]
+            gradients.gives += [place[n] for n in fragment.drains]
         ends: list[int] = []
         for unit, fragment, place in zip(units, fragments, offsets, strict=True):
             chunk = chunks[unit.chunk]
@@ -82,7 +95,35 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
                 elif n >= 0:
                     completed[unit.chunk, block] = place[n]
         exits.append(tuple(ends))
-    return Trail(first_use=first_use, completed=completed, exits=exits[-1])
+    return Trail(first_use=first_use, completed=completed, exits=exits[-1], gathers=tuple(gathers))
+
+
+class _Room:
+    """Room for a number of things, across units; inside of a unit its fragment sees to it.
+
+    Attributes
+    ----------
+    takes : int
+        ops that took some so far
+    gives : list[int]
+        ops whose end gives it back, in order
+    """
+
+    def __init__(self) -> None:
+        self.takes = 0
+        self.gives: list[int] = []
+
+    def hold(self, program: Program, ops: Sequence[int], room: int | None) -> list[int]:
+        """Let ops that take room wait for it; those that need not."""
+        free = []
+        for op in ops:
+            wanted = -1 if room is None else self.takes - room
+            if wanted < 0:
+                free.append(op)
+            else:
+                program.depend(op, after=self.gives[wanted : wanted + 1])
+            self.takes += 1
+        return free
 
 
 def _last_backward(row: Sequence[Unit | Overlapped]) -> dict[tuple[str, int], int]:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from clustersim.units import Unit
+from clustersim.workload.exchange import Dispatch
 from clustersim.workload.recompute import Recompute, RecomputeMethod
 from clustersim.workload.schedule import Schedule
 from clustersim.workload.shard import Attention, Dtype
 from clustersim.workload.sharding import Strategy
+from clustersim.workload.token_load import Imbalance
 
 __all__ = ["ParallelPlan"]
 
@@ -27,8 +29,27 @@ class ParallelPlan:
         tensor-parallel ranks a layer; pipeline stages
     dp : int, optional
         replicas; derived from the number of devices when None
-    cp, ep : int
-        context- and expert-parallel ranks; above 1 not yet supported
+    cp : int
+        context-parallel ranks; above 1 not yet supported
+    ep : int
+        ranks over which the experts of a layer are spread; they are among the ranks of dp, cp and tp
+    etp : int, optional
+        ranks that share each expert; None: 1. Megatron-Core's default is tp
+    capacity_factor : float, optional
+        every expert takes so many times its even share of each rank's tokens, drops the rest and pads what is missing;
+        None: none is dropped
+    token_imbalance : str or Sequence[Sequence[float]]
+        popularity of the experts: ``uniform``; ``zipf:S`` with an exponent; a table, or the path of one
+    token_seed : int
+        which experts are popular under ``zipf``
+    dispatch : {"all_to_all", "hierarchical", "deepep"}
+        how tokens are sent, of :data:`clustersim.workload.routing.DISPATCHES`
+    overlap_dispatch : int
+        parts of a micro-batch that are sent one after the other, each while experts work on the one before
+    overlap_shared : bool
+        shared experts work while tokens are on their way; else before
+    fp8_dispatch : bool
+        tokens are sent as the recipe quantises them, results as activations
     vpp : int, optional
         chunks of the model a stage; None: 1, or what the schedule asks for
     zero : {0, 1, 2, 3}
@@ -43,9 +64,29 @@ class ParallelPlan:
         layers whose weights are gathered ahead of the one in use
     reshard : bool
         give gathered weights back after the forward pass and gather them again for the backward pass
-    reduce_each : bool
-        where gradients or weights are split, reduce the gradients of each micro-batch; else after the last one, and
-        hold them whole until then
+    limit_gathers : bool
+        a gathering waits until no more than ``prefetch`` others are held, as PyTorch's FSDP2 and FSDP1 with
+        ``limit_all_gathers`` do; else only for its turn on its stream
+    reduce_each : bool, optional
+        reduce the gradients of each micro-batch; else after the last one, and hold them whole until then. None: with
+        ``zero`` 2 and 3 and ``fsdp``
+    gather_dtype : {"fp32", "bf16", "fp16"}, optional
+        of weights that are gathered for their use; None: what the recipe says
+    reduce_dtype : {"fp32", "bf16", "fp16"}, optional
+        in which gradients are reduced over replicas; None: ``gradient_dtype``
+    zeropp : tuple[str, ...]
+        parts of ZeRO++ on top of ``zero`` 3: ``qwz``, ``hpz``, ``qgz``
+    zeropp_ranks : int
+        ranks of a node among those that weights are split over
+    sync_every : int, optional
+        local SGD, DiLoCo: workers train by themselves and exchange after so many steps, which then are one step of the
+        result; None: every gradient is reduced over all ranks
+    sync_ranks : int
+        ranks of one worker, which do each step as ``zero`` or ``fsdp`` says
+    sync_dtype : {"fp32", "bf16", "fp16"}
+        of what is exchanged
+    sync_momentum : bool
+        DiLoCo: an outer Nesterov step, 8 bytes a parameter; else weights are averaged
     sharding : callable, optional
         an own strategy instead of the above: number of ranks that hold the same weights ->
         :class:`clustersim.workload.sharding.Sharding`
@@ -65,7 +106,8 @@ class ParallelPlan:
     axis_order : tuple[str, ...]
         axes from the innermost outwards; ranks next to each other on the first are next to each other in number
     bucket_bytes : int, optional
-        gradients reduced together [B]; None: 40·10⁶ parameters or 10⁶ a replica, whichever is more (Megatron-LM)
+        gradients reduced together [B]; None: 40·10⁶ parameters or 10⁶ a replica, whichever is more (Megatron-LM), and
+        5·10⁸ where whole weights see each micro-batch reduced (DeepSpeed). Split weights go layer by layer
     gradient_dtype : {"fp32", "bf16", "fp16"}
         in which gradients are accumulated and reduced: fp32 or the training dtype
     attention : {"flash", "unfused"}
@@ -83,13 +125,30 @@ class ParallelPlan:
     dp: int | None = None
     cp: int = 1
     ep: int = 1
+    etp: int | None = None
+    capacity_factor: float | None = None
+    token_imbalance: Imbalance = "uniform"
+    token_seed: int = 0
+    dispatch: Dispatch = "all_to_all"
+    overlap_dispatch: int = 1
+    overlap_shared: bool = False
+    fp8_dispatch: bool = False
     vpp: int | None = None
     zero: int = 0
     fsdp: bool = False
     hsdp: int | None = None
     prefetch: int = 1
     reshard: bool = True
-    reduce_each: bool = True
+    limit_gathers: bool = True
+    reduce_each: bool | None = None
+    gather_dtype: Dtype | None = None
+    reduce_dtype: Dtype | None = None
+    zeropp: tuple[str, ...] = ()
+    zeropp_ranks: int = 8
+    sync_every: int | None = None
+    sync_ranks: int = 1
+    sync_dtype: Dtype = "fp32"
+    sync_momentum: bool = True
     sharding: Strategy | None = None
     schedule: str | Schedule | None = None
     recompute: Recompute = "none"

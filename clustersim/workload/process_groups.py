@@ -58,6 +58,8 @@ def process_groups(
         ]
     if mesh.size("dp_outer") == 1 or mesh.size("dp_inner") * mesh.size("cp") == 1:
         families = [f for f in families if f.name not in ("dp_inner", "dp_outer")]
+    if experts is not None and 1 in (experts.size("edp_inner"), experts.size("edp_outer")):
+        families = [f for f in families if f.name not in ("edp_inner", "edp_outer")]
     families = [f for f in families if f.members.shape[1] > 1]
     stages = mesh.groups("pp")
     families += _messages(stages, placement)

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 from clustersim.faults import BadInput
 from clustersim.workload.case import Case
+from clustersim.workload.expert_rules import expert_notes
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.rules import find_faults
-from clustersim.workload.schedule import SCHEDULES, Schedule, read_table
+from clustersim.workload.schedule import SCHEDULES, Schedule, placement_of, read_table
 from clustersim.workload.shard import padded_vocab
+from clustersim.workload.sharding_rules import sharding_notes
 from clustersim.workload.stages import describe, split
 
 __all__ = ["Resolved", "resolve"]
@@ -57,21 +59,25 @@ def resolve(case: Case) -> Resolved:
         sequence_parallel=case.sequence_parallel,
         axis_order=tuple(case.plan.axis_order),
     )
-    notes = (*_shapes(case), *_without_effect(case))
     schedule = case.schedule
     if isinstance(schedule, str):
         schedule = SCHEDULES[schedule] if schedule in SCHEDULES else read_table(schedule)
+    num_places = len(placement_of(schedule, plan.pp, case.num_virtual).routes[0])
+    notes = (*_shapes(case, num_places), *_without_effect(case), *expert_notes(case))
     return Resolved(plan=plan, schedule=schedule, num_micro_batches=case.num_micro_batches, notes=notes)
 
 
-def _shapes(case: Case) -> Iterator[str]:
+def _shapes(case: Case, num_places: int) -> Iterator[str]:
+    """What was split or padded; the model's layers stand on ``num_places`` of each route."""
     model, plan = case.model, case.plan
-    if model.num_layers % case.num_virtual_stages:
-        chunks = describe(split(model.num_layers, case.num_virtual_stages))
-        chunk = "stages" if case.num_virtual == 1 else f"virtual stages (pp {plan.pp} x vpp {case.num_virtual})"
+    if model.num_layers % num_places or (model.mtp and num_places > 1):
+        chunks = describe(split(model.num_layers, num_places, num_mtp=model.mtp))
+        virtual = num_places > plan.pp
+        chunk = f"virtual stages (pp {plan.pp} x vpp {case.num_virtual})" if virtual else "stages"
+        count = "embedding, head and each module of mtp" if model.mtp else "embedding and head"
         yield (
-            f"{model.num_layers} layers do not divide over {case.num_virtual_stages} {chunk}: split {chunks}, "
-            "embedding and head counting one layer each"
+            f"{model.num_layers} layers do not divide over {num_places} {chunk}: split {chunks}, "
+            f"{count} counting one layer each"
         )
     vocab = padded_vocab(model.vocab, plan.tp)
     if vocab != model.vocab:
@@ -97,20 +103,10 @@ def _without_effect(case: Case) -> Iterator[str]:
         yield "plan.zero: no effect with dp 1"
     if plan.fsdp and case.replicas * plan.cp == 1:
         yield "plan.fsdp: no effect with dp 1"
-    if plan.fsdp and plan.zero == 3:
-        yield "plan.zero: no effect with plan.fsdp, which splits weights the same way"
-    splits = plan.fsdp or plan.zero == 3
-    defaults = {"hsdp": None, "prefetch": 1, "reshard": True}
-    for name, default in defaults.items():
-        if getattr(plan, name) != default and not splits:
-            yield f"plan.{name}: no effect without plan.fsdp or plan.zero 3"
-    if not plan.reduce_each and not splits and plan.zero != 2:
-        yield "plan.reduce_each: no effect without plan.fsdp or plan.zero 2 or 3"
+    yield from sharding_notes(case)
     if plan.recompute_modules != ("core",) and plan.recompute != "selective":
         yield "plan.recompute_modules: no effect without plan.recompute selective"
     if (plan.recompute_method, plan.recompute_layers) != ("uniform", None) and plan.recompute != "full":
         yield "plan.recompute_method, plan.recompute_layers: no effect without plan.recompute full"
-    if plan.bucket_bytes is not None and (case.replicas == 1 or not plan.overlap_dp):
-        yield "plan.bucket_bytes: no effect with dp 1 or without overlap_dp"
     if plan.recompute == "selective" and plan.recompute_modules == ("core",) and plan.attention == "flash":
         yield "plan.recompute: selective runs the flash attention kernel again, and frees only its row statistics"

@@ -7,20 +7,24 @@ from typing import get_args
 
 from clustersim.faults import Fault, nearest_name
 from clustersim.workload.case import Case
+from clustersim.workload.expert_rules import EXPERT_KEYS, expert_faults, expert_values, mtp_faults
 from clustersim.workload.precision import RECIPES, find_recipe
 from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
 from clustersim.workload.schedule import SCHEDULES, PlacedSchedule, legal
 from clustersim.workload.shard import WIDTH, Attention
+from clustersim.workload.sharding.zeropp import PARTS
+from clustersim.workload.sharding_rules import SHARDING_KEYS, sharding_faults
 from clustersim.workload.unsupported import unsupported_parts
 
 __all__ = ["find_faults"]
 
 _AXES = ("tp", "cp", "dp", "pp")
+_SHARDING_FLAGS = ("fsdp", "reshard", "limit_gathers", "sync_momentum")
 
 
 def find_faults(case: Case) -> tuple[Fault, ...]:
     """Every fault of a case, each value's own first, then those of values against each other."""
-    faults = [*_counts(case), *_words(case), *_unsupported(case)]
+    faults = [*_counts(case), *_words(case), *expert_values(case), *_unsupported(case)]
     for reads, rule in _RULES:
         bad = {f.key for f in faults}
         if not bad.intersection(reads):
@@ -31,9 +35,10 @@ def find_faults(case: Case) -> tuple[Fault, ...]:
 def _counts(case: Case) -> Iterator[Fault]:
     """Whole numbers from 1."""
     plan = case.plan
-    values = {f"plan.{n}": getattr(plan, n) for n in ("tp", "pp", "cp", "ep")}
+    values = {f"plan.{n}": getattr(plan, n) for n in ("tp", "pp", "cp", "ep", "sync_ranks", "zeropp_ranks")}
     values |= {n: getattr(case, n) for n in ("global_batch", "micro_batch", "seq_len")}
-    optional = {f"plan.{n}": getattr(plan, n) for n in ("dp", "vpp", "bucket_bytes", "hsdp", "recompute_layers")}
+    names = ("dp", "vpp", "bucket_bytes", "hsdp", "sync_every", "recompute_layers")
+    optional = {f"plan.{n}": getattr(plan, n) for n in names}
     optional["num_devices"] = case.num_devices
     values |= {key: value for key, value in optional.items() if value is not None}
     for key, value in values.items():
@@ -53,7 +58,11 @@ def _words(case: Case) -> Iterator[Fault]:
         *(("plan.recompute_modules", name, tuple(MODULES)) for name in plan.recompute_modules),
         ("plan.attention", plan.attention, get_args(Attention)),
         ("plan.gradient_dtype", plan.gradient_dtype, tuple(WIDTH)),
+        ("plan.sync_dtype", plan.sync_dtype, tuple(WIDTH)),
+        *(("plan.zeropp", name, PARTS) for name in plan.zeropp),
     ]
+    optional = {"plan.gather_dtype": plan.gather_dtype, "plan.reduce_dtype": plan.reduce_dtype}
+    choices += [(key, given, tuple(WIDTH)) for key, given in optional.items() if given is not None]
     if not (plan.schedule is None or callable(plan.schedule) or _is_path(plan.schedule)):
         choices.append(("plan.schedule", plan.schedule, tuple(SCHEDULES)))
     if isinstance(case.dtype, str):
@@ -62,9 +71,9 @@ def _words(case: Case) -> Iterator[Fault]:
         if value not in names:
             nearest = nearest_name(str(value), names) or names[0]
             yield Fault(key=key, value=value, rule=f"must be one of {', '.join(names)}", nearest=nearest)
-    for name in ("dropout", "overlap_dp", "overlap_tp", "sequence_parallel", "fsdp", "reshard", "reduce_each"):
+    for name in ("dropout", "overlap_dp", "overlap_tp", "sequence_parallel", "reduce_each", *_SHARDING_FLAGS):
         value = getattr(plan, name)
-        if not isinstance(value, bool) and not (name == "sequence_parallel" and value is None):
+        if not isinstance(value, bool) and not (name in ("sequence_parallel", "reduce_each") and value is None):
             yield Fault(key=f"plan.{name}", value=value, rule="must be true or false", nearest=bool(value))
     order = plan.axis_order if isinstance(plan.axis_order, list | tuple) else ()
     if sorted(map(str, order)) != sorted(_AXES):
@@ -86,7 +95,7 @@ def _unsupported(case: Case) -> Iterator[Fault]:
     if missing := unsupported_parts(case.model):
         rule = f"cannot be simulated yet: {', '.join(missing)}"
         yield Fault(key="model", value=case.model.name, rule=rule)
-    for name, what in (("cp", "context parallelism"), ("ep", "expert parallelism")):
+    for name, what in (("cp", "context parallelism"),):
         value = getattr(plan, name)
         if isinstance(value, int) and value > 1:
             yield Fault(key=f"plan.{name}", value=value, rule=f"is not yet supported: {what}; must be 1", nearest=1)
@@ -206,18 +215,6 @@ def _batch(case: Case) -> Iterator[Fault]:
                 yield Fault(key="global_batch", value=batch, rule=rule, nearest=fault.nearest * each)
 
 
-def _sharding(case: Case) -> Iterator[Fault]:
-    plan = case.plan
-    ranks, inner = case.replicas * plan.cp, plan.hsdp
-    if inner is not None and (plan.fsdp or plan.zero == 3) and (ranks % inner or inner % plan.cp):
-        sizes = [n for n in range(plan.cp, ranks + 1, plan.cp) if ranks % n == 0]
-        nearest = min(sizes, key=lambda n: abs(n - inner))
-        rule = (
-            f"must divide the {ranks} ranks of data parallelism, dp {case.replicas} x cp {plan.cp}, in multiples of cp"
-        )
-        yield Fault(key="plan.hsdp", value=inner, rule=rule, nearest=nearest)
-
-
 def _gradients(case: Case) -> Iterator[Fault]:
     given, width = case.plan.gradient_dtype, find_recipe(case.dtype).activations
     if given not in ("fp32", width):
@@ -233,6 +230,8 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     (("plan.pp", "plan.vpp", "plan.schedule"), _chunks),
     (_DEGREES, _devices),
     ((*_DEGREES, "plan.schedule", "global_batch", "micro_batch"), _batch),
-    ((*_DEGREES, "plan.zero", "plan.fsdp", "plan.hsdp"), _sharding),
+    ((*_DEGREES, *SHARDING_KEYS), sharding_faults),
     (("dtype", "plan.gradient_dtype"), _gradients),
+    ((*_DEGREES, *EXPERT_KEYS, "model", "dtype", "plan.axis_order", "micro_batch", "seq_len"), expert_faults),
+    (("plan.tp", "plan.recompute", "plan.recompute_method", "plan.recompute_layers"), mtp_faults),
 )

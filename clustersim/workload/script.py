@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.workload.exchange import Exchange
 from clustersim.workload.job import Job
 from clustersim.workload.op import Collective
 from clustersim.workload.program import Arrays
 
 __all__ = ["FamilyScripts", "Script", "Signature", "scripts"]
 
-Signature = tuple[str, int, str | Callable[..., Any] | None]
+Signature = tuple[str, int, str | Callable[..., Any] | Exchange | None]
 """(kind, nbytes, algorithm) of a collective; a send and its recv are both ``send_recv``."""
 
 Script = tuple[Signature, ...]

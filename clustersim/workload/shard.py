@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from clustersim.workload.expert_shard import ExpertShard
 from clustersim.workload.model import Model
 from clustersim.workload.precision import WIDTH, Dtype, Recipe, find_recipe
 
@@ -45,6 +46,8 @@ class Shard:
         one kernel that never writes the score matrix, or one GEMM each for scores and context with the softmax between
     dropout : bool
         on attention probabilities and on the output of both blocks
+    experts : ExpertShard, optional
+        the rank's experts and their tokens, where the model has experts
     """
 
     model: Model
@@ -56,6 +59,7 @@ class Shard:
     sequence_parallel: bool = False
     attention: Attention = "flash"
     dropout: bool = False
+    experts: ExpertShard | None = None
 
     @property
     def recipe(self) -> Recipe:

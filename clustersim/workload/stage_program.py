@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from clustersim.workload.gradients import write_reductions, write_refresh, write_shared
+from clustersim.workload.gradients import write_exchange, write_reductions, write_refresh, write_shared
 from clustersim.workload.optimizer import optimizer_step, resident_bytes
 from clustersim.workload.passes.fragment import WEIGHTS
-from clustersim.workload.pipeline import write_units
+from clustersim.workload.pipeline import Trail, write_units
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.program import Program
 from clustersim.workload.schedule import Overlapped, Unit
@@ -18,6 +18,8 @@ from clustersim.workload.sharding.replicas import Replicas
 from clustersim.workload.stage_chunk import StageChunk
 
 __all__ = ["stage_program"]
+
+OPTIMIZER = "gpu/optimizer"
 
 
 def stage_program(
@@ -28,7 +30,7 @@ def stage_program(
     plan: ParallelPlan,
     kinds: Sequence[Replicas],
 ) -> Program:
-    """All ops of one step on a rank of ``stage``.
+    """All ops of one step on a rank of ``stage``, or of the steps from one exchange between workers to the next.
 
     The update waits for every gradient of the stage: the norm that gradients are clipped by needs them all. The
     all-reduce of that one number over the stages is left out; so a stage may begin its update while an earlier one
@@ -63,19 +65,58 @@ def stage_program(
         )
         updates += [step] if parameters else []
         resident[WEIGHTS] += int(sharding.extra_weights * parameters)
-    program.resident.update(resident)
+        resident[OPTIMIZER] += int(sharding.exchange_state * -(-parameters // sharding.optimizer))
+    program.resident.update({key: nbytes for key, nbytes in resident.items() if nbytes})
+    step = replace(updates[0], kernels=tuple(kernel for one in updates for kernel in one.kernels))
 
-    trail = write_units(program, chunks, row)
-    reduced = write_reductions(program, chunks, trail, shard, plan, kinds)
-    shared = write_shared(program, chunks, reduced, shard, plan)
-    update = program.add(
-        replace(updates[0], kernels=tuple(kernel for step in updates for kernel in step.kernels)),
-        stream="compute",
-        after=sorted({*(r.op for r in reduced), *shared, *trail.exits}),
-        phase="optimizer",
-    )
-    write_refresh(program, chunks, reduced, trail, plan, update=update)
+    steps: list[_Step] = []
+    num_steps = kinds[0].sharding.sync_every
+    for number in range(num_steps):
+        trail = write_units(program, chunks, row)
+        if steps:
+            for before, op in steps[-1].holds(trail):
+                program.depend(op, after=[before])
+        reduced = write_reductions(program, chunks, trail, shard, plan, kinds)
+        shared = write_shared(program, chunks, reduced, shard, plan)
+        update = program.add(
+            step,
+            stream="compute",
+            after=sorted({*(r.op for r in reduced), *shared, *trail.exits}),
+            phase="optimizer",
+        )
+        exchanged = update
+        if number == num_steps - 1:
+            exchanged = write_exchange(program, chunks, kinds, update=update)
+        arrivals = write_refresh(program, chunks, reduced, trail, plan, update=exchanged)
+        if exchanged != update:
+            arrivals.append((exchanged, min(trail.first_use, key=trail.first_use.__getitem__)))
+        steps.append(_Step(trail=trail, update=exchanged, arrivals=arrivals))
+    for before, op in steps[-1].holds(steps[0].trail):
+        program.carry(before, op)
     return program
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Step:
+    """One optimizer step in a program.
+
+    Parameters
+    ----------
+    trail : Trail
+    update : int
+        the op after which weights are those of the next step
+    arrivals : Sequence[tuple[int, tuple[int, int]]]
+        ops that bring weights, each with the chunk and block that wait for it
+    """
+
+    trail: Trail
+    update: int
+    arrivals: Sequence[tuple[int, tuple[int, int]]]
+
+    def holds(self, following: Trail) -> list[tuple[int, int]]:
+        """(op of this step, op of the following step that waits for it): what stream order does not say."""
+        used = [(op, following.first_use[user]) for op, user in self.arrivals]
+        return used + [(self.update, op) for op in following.gathers]
 
 
 def _resident(parameters: int, shard: Shard, kind: Replicas) -> dict[str, int]:

@@ -26,7 +26,7 @@ class Chunk:
     has_head: bool = False
 
 
-def split(num_layers: int, num_virtual_stages: int) -> tuple[Chunk, ...]:
+def split(num_layers: int, num_virtual_stages: int, *, num_mtp: int = 0) -> tuple[Chunk, ...]:
     """Layers over virtual stages, as evenly as possible.
 
     When they divide evenly each stage has the same number. Otherwise embedding and head count one layer each, as in
@@ -38,6 +38,8 @@ def split(num_layers: int, num_virtual_stages: int) -> tuple[Chunk, ...]:
     num_layers : int
     num_virtual_stages : int
         stages times chunks a stage
+    num_mtp : int
+        modules that predict further tokens, which stand with the head and count one layer each
 
     Returns
     -------
@@ -56,15 +58,18 @@ def split(num_layers: int, num_virtual_stages: int) -> tuple[Chunk, ...]:
     n = num_virtual_stages
     if num_layers + 2 < n:
         raise ValueError(f"num_virtual_stages: {n} must be at most {num_layers + 2} for {num_layers} layers")
-    if num_layers % n == 0:
+    if num_layers % n == 0 and not num_mtp:
         counts = [num_layers // n] * n
     else:
-        even, left_over = divmod(num_layers + 2, n)
+        even, left_over = divmod(num_layers + 2 + num_mtp, n)
         counts = [even] * n
         for stage in [*range(n - 2, -1, -1), n - 1][:left_over]:
             counts[stage] += 1
         counts[0] -= 1
-        counts[-1] -= 1
+        counts[-1] -= 1 + num_mtp
+        for _ in range(-counts[-1]):  # the head and its modules alone are more than a stage's share
+            counts[-1] += 1
+            counts[counts.index(max(counts))] -= 1
     return tuple(
         Chunk(
             first_layer=sum(counts[:stage]),

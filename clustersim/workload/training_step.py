@@ -1,4 +1,4 @@
-"""One optimizer step of a dense transformer as a job: a program a pipeline stage, and the groups between ranks."""
+"""One optimizer step of a transformer as a job: a program a pipeline stage, and the groups between ranks."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from clustersim.faults import BadInput
+from clustersim.faults import BadInput, Fault
 from clustersim.workload.buckets import default_bucket_parameters
 from clustersim.workload.case import Case
+from clustersim.workload.expert_mesh import expert_mesh
 from clustersim.workload.job import Job, Ledger
 from clustersim.workload.layers.placed import blocks
 from clustersim.workload.mesh import Mesh
 from clustersim.workload.model import Model
+from clustersim.workload.model_flops import training_flops
 from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.precision import find_recipe
 from clustersim.workload.process_groups import process_groups
 from clustersim.workload.resolve import Resolved, resolve
+from clustersim.workload.routing import expert_shards
 from clustersim.workload.schedule import Overlapped, Placement, Table, Unit, check, placement_of, units_of
 from clustersim.workload.shard import WIDTH, Dtype, Shard
 from clustersim.workload.sharding.groups import parameter_groups
@@ -51,7 +55,7 @@ def training_step(
     model : Model
     plan : ParallelPlan
     global_batch, micro_batch : int
-        sequences of the step; of one pass through a replica
+        sequences of the step, with ``plan.sync_every`` of each of its steps; of one pass through a replica
     seq_len : int
         tokens of a sequence
     dtype : {"bf16", "fp16", "fp32"}
@@ -66,7 +70,8 @@ def training_step(
     Returns
     -------
     Job
-        rank r is at the coordinates that ``plan.axis_order`` gives it; its program is that of its stage
+        rank r is at the coordinates that ``plan.axis_order`` gives it; its program is that of its stage, and of its
+        experts where these are unequally popular
 
     Raises
     ------
@@ -90,7 +95,7 @@ def training_step(
         model=model,
         micro_batch=micro_batch,
         seq_len=seq_len,
-        dtype=dtype,
+        dtype=dtype if plan.gather_dtype is None else replace(find_recipe(dtype), gathered=plan.gather_dtype),
         gradient_dtype=plan.gradient_dtype,
         tp=plan.tp,
         sequence_parallel=bool(plan.sequence_parallel),
@@ -100,24 +105,40 @@ def training_step(
     copies = len(placement.routes)
     ranks = copies * case.replicas * plan.cp
     dense = Replicas(axis="dp", ranks=ranks, sharding=strategy(plan, shard.recipe)(ranks))
-    kinds = (dense,)
+    kinds: tuple[Replicas, ...] = (dense,)
+    shards, experts = [shard], None
+    if model.experts is not None:
+        held = ranks * plan.tp // (plan.ep * (plan.etp or 1))
+        kinds = (dense, Replicas(axis="edp", ranks=held, sharding=strategy(plan, shard.recipe)(held)))
+        shares = expert_shards(model.experts, plan, rows=shard.rows)
+        shards = [replace(shard, experts=share) for share in shares]
+        experts = expert_mesh(plan, dp=case.replicas, inner=kinds[1].sharding.inner)
+    if copies > 1 and 1 < dense.sharding.inner < ranks:
+        rule = f"holds each chunk on two stages, which does not go with inner groups of {dense.sharding.name}"
+        raise BadInput([Fault(key="plan.schedule", value=plan.schedule, rule=rule, nearest="1f1b")])
     programs = []
     for stage, row in enumerate(table):
-        chunks = [_chunk(stage, c, shard, plan, placement, row, kinds) for c in range(case.num_virtual)]
-        programs.append(stage_program(stage, chunks, row, shard, plan, kinds))
+        for index, own in enumerate(shards):
+            chunks = [_chunk(stage, c, own, plan, placement, row, kinds) for c in range(case.num_virtual)]
+            programs.append(stage_program(stage, chunks, row, own, plan, kinds))
+            programs[-1].name += f" ep {index}" if len(shards) > 1 else ""
+    num_steps = dense.sharding.sync_every
     inner = dense.sharding.inner // plan.cp or 1
     sizes = {"tp": (plan.tp,), "cp": (plan.cp,), "dp": (inner, case.replicas // inner), "pp": (plan.pp,)}
     mesh = Mesh(
         names=tuple(name for axis in plan.axis_order for name in _NAMES.get(axis, (axis,))),
         sizes=tuple(size for axis in plan.axis_order for size in sizes[axis]),
     )
+    program_of = mesh.coordinate("pp") * len(shards)
+    if experts is not None and len(shards) > 1:
+        program_of += experts.coordinate("ep")
     return Job(
         name=name or f"{model.name}-tp{plan.tp}-pp{plan.pp}-dp{plan.dp}",
         devices=None if devices is None else np.asarray(devices, dtype=np.int64),
         programs=tuple(programs),
-        program_of=mesh.coordinate("pp"),
-        families=process_groups(mesh, placement, tied=model.tied_embeddings),
-        ledger=ledger(model, tokens=global_batch * seq_len, seq_len=seq_len, dtype=dtype),
+        program_of=program_of,
+        families=process_groups(mesh, placement, experts=experts, tied=model.tied_embeddings or model.mtp > 0),
+        ledger=ledger(model, tokens=num_steps * global_batch * seq_len, seq_len=seq_len, dtype=dtype),
         plan=_as_mapping(plan),
         notes=resolved.notes,
     )
@@ -126,20 +147,15 @@ def training_step(
 def ledger(model: Model, *, tokens: int, seq_len: int, dtype: str) -> Ledger:
     """Model FLOP of a step.
 
-    With N matmul parameters, L layers, a heads of width d and sequences of s tokens, forward and backward cost
-    6·N FLOP a token. Attention adds two products of 2·s²·a·d FLOP a sequence and layer forward and twice that backward,
-    so 12·L·a·d·s a token over the full square and half of it under the causal mask.
-
-    References
-    ----------
-    Chowdhery et al., PaLM, 2022, appendix B (12·L·H·Q·T); the causal half is that of FlashAttention's FLOP counts.
+    As :func:`clustersim.workload.model_flops.training_flops` counts them: with N matmul parameters that a token meets,
+    L layers, a heads of width d and sequences of s tokens, 6·N FLOP a token, and attention 12·L·a·d·s a token over the
+    full square and half of it under the causal mask.
     """
-    matmul = 6 * model.matmul_parameters * tokens
-    attention = 12 * model.num_layers * model.attention_features * seq_len * tokens
+    flops = training_flops(model, seq_len) * (tokens // seq_len)
     return Ledger(
         tokens=tokens,
-        model_flops=matmul + attention // 2,
-        model_flops_full_attention=matmul + attention,
+        model_flops=flops.total,
+        model_flops_full_attention=flops.total_full_attention,
         dtype=dtype,
     )
 
@@ -155,10 +171,12 @@ def _chunk(
 ) -> StageChunk:
     """One chunk of a stage: its part of the model, and the weights that travel with its passes."""
     route, position = placement.position(stage, chunk)
-    parts = split(shard.model.num_layers, len(placement.routes[route]))
+    model = shard.model
+    parts = split(model.num_layers, len(placement.routes[route]), num_mtp=model.mtp)
     here = {placement.position(stage, c)[1] for c in range(placement.num_virtual)}
-    tied_here = shard.model.tied_embeddings and {0, len(parts) - 1} <= here
-    placed = blocks(shard, parts[position], tied_here=tied_here)
+    both_here = {0, len(parts) - 1} <= here
+    tied_here = model.tied_embeddings and both_here
+    placed = blocks(shard, parts[position], tied_here=tied_here, embedded_here=both_here)
     return stage_chunk(
         placed,
         shard,
@@ -201,6 +219,7 @@ def _as_mapping(plan: ParallelPlan) -> dict[str, Any]:
         "sharding": own,
         "axis_order": list(plan.axis_order),
         "recompute_modules": list(plan.recompute_modules),
+        "zeropp": list(plan.zeropp),
     }
 
 

@@ -6,7 +6,7 @@ from clustersim.workload.model import Model
 
 __all__ = ["unsupported_parts"]
 
-_SUBLAYERS = frozenset({"attention", "mlp"})
+_SUBLAYERS = frozenset({"attention", "mlp", "experts"})
 _FIELDS = (
     "shared_norm",
     "post_norms",
@@ -17,7 +17,6 @@ _FIELDS = (
     "head_transform",
     "pooler",
     "num_classes",
-    "mtp",
     "layout",
     "encoder",
     "patches",

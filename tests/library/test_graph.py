@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from clustersim.faults import BadInput
@@ -57,6 +58,7 @@ def test_a_card_of_ones_own(tmp_path: Path) -> None:
     graph = load_graph(card)
     assert (graph.name, len(graph.ops)) == ("net", 1)
     assert load_graph(tmp_path / "ops.csv").ops == graph.ops
+    assert load_graph(pd.read_csv(tmp_path / "ops.csv")).ops == graph.ops
     with pytest.raises(BadInput, match="convergence"):
         load_convergence(card)
 

@@ -189,6 +189,33 @@ def test_a_broken_rule_in_a_card_is_named(tmp_path: Path) -> None:
         load_model(path)
 
 
+def test_parts_of_a_card_are_checked_by_their_own_keys(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    text = read_card("model", "mixtral-8x7b").path.read_text()
+    path.write_text(text.replace("top_k = 2", "topk = 2"))
+    with pytest.raises(BadInput) as caught:
+        load_model(path)
+    assert {(fault.key, fault.nearest) for fault in caught.value.faults} == {
+        ("experts.topk", "top_k"),
+        ("experts.top_k", None),
+    }
+    path.write_text(text.replace("top_k = 2", "top_k = 9"))
+    with pytest.raises(BadInput, match=r"experts\.top_k: 9 must be at most the 8 experts"):
+        load_model(path)
+
+
+def test_adapters_are_a_table_of_a_card(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    text = read_card("model", "llama-2-7b").path.read_text()
+    adapters = '[adapters]\nrank = 8\ntargets = ["q", "v"]\n\n[sources]\nadapters = "assumed"'
+    path.write_text(text.replace("[sources]", adapters))
+    # Two matrices a layer of 4096 x 4096: 32 layers, rank 8.
+    assert load_model(path).num_trainable_parameters == 32 * 2 * 8 * (4096 + 4096)
+    path.write_text(path.read_text().replace('"v"', '"w"'))
+    with pytest.raises(BadInput, match=r"adapters\.targets"):
+        load_model(path)
+
+
 def test_a_name_that_is_almost_right() -> None:
     with pytest.raises(BadInput) as caught:
         load_model("llama3-8b")

@@ -78,3 +78,34 @@ def test_counts_flags_and_what_is_left(tmp_path: Path) -> None:
     }
     assert found.unread() == {"other": 1}
     found.check()
+
+
+def test_numbers_words_and_values_as_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"part": 0.5, "kind": "relu", "list": [1], "far": 3, "odd": "rellu"}')
+    found = load_object(path)
+    assert found.number("fraction", "part", low=0, high=1, default=1.0) == 0.5
+    assert found.number("absent", "gone", low=0, high=1, default=0.25) == 0.25
+    assert found.word("activation", "kind", words=("relu", "gelu"), default="gelu") == "relu"
+    assert found.take("list") == [1]
+    assert found.take("missing") is None
+    assert found.number("beyond", "far", low=0, high=1, default=1.0) == 0
+    assert found.word("slip", "odd", words=("relu", "gelu"), default="gelu") == "gelu"
+    assert found.unread() == {}
+    assert [(fault.key, fault.nearest) for fault in found.faults] == [("far", 1.0), ("odd", "relu")]
+
+
+def test_an_object_inside_is_told_under_dotted_keys(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"in": {"n": 3, "bad": -1, "other": 1}, "not": 3}')
+    found = load_object(path)
+    inner = found.inner("in")
+    assert inner.count("number", "n", largest=10) == 3
+    inner.count("wrong", "bad", largest=10)
+    inner.count("absent", "gone", largest=10, default=7)
+    found.absorb("in", inner)
+    assert found.inner("not").values == found.inner("gone").values == {}
+    assert [fault.key for fault in found.faults] == ["in.bad", "not"]
+    assert found.defaults == {"in.gone": 7}
+    assert found.origins["number"] == "a.json: in.n"
+    assert found.unread() == {"in.other": 1}

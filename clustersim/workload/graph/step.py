@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ def graph_step(
     estimate: Estimate | None = None,
     bucket_nbytes: int = 25 * 2**20,
     update_nbytes: int = 20,
+    device_of_rank: Sequence[int] | None = None,
     name: str | None = None,
 ) -> Job:
     """One step: forward and backward of every worker, gradients reduced over the workers, weights updated.
@@ -59,13 +60,16 @@ def graph_step(
     update_nbytes : int
         HBM traffic of the update [B a parameter with a gradient]; 20 is SGD with momentum in fp32: weight, gradient
         and momentum read, weight and momentum written. One number of state a parameter is held
+    device_of_rank : Sequence[int], optional
+        for workers that sit on other than neighbouring devices; rank r sits on device r when None
     name : str, optional
         of the job; None: graph and degrees
 
     Returns
     -------
     Job
-        rank r is device r mod M of worker r div M: a worker's devices are neighbours
+        rank r is device r mod M of worker r div M. Its ``plan`` says the device of each op (``placement``) and the
+        step by the estimate (``estimate_s``)
 
     Raises
     ------
@@ -78,6 +82,10 @@ def graph_step(
     ]
     if update_nbytes < 0:
         faults.append(Fault(key="update_nbytes", value=update_nbytes, rule="must not be negative", nearest=0))
+    if device_of_rank is not None and len(device_of_rank) != devices * replicas:
+        rule = f"numbers: there must be one for each of the {devices * replicas} ranks"
+        given = len(device_of_rank)
+        faults.append(Fault(key="device_of_rank", value=given, rule=rule, nearest=devices * replicas))
     if faults:
         raise BadInput(faults)
     placed = spread(graph, batch=batch, num_devices=devices, placement=placement, estimate=estimate)
@@ -89,6 +97,7 @@ def graph_step(
         name=name or f"{graph.name}-mp{devices}-dp{replicas}",
         programs=programs,
         program_of=np.arange(ranks.size, dtype=np.int64) % devices,
+        devices=None if device_of_rank is None else np.asarray(device_of_rank, dtype=np.int64),
         families=tuple(_families(ranks, sent)),
         ledger=_ledger(placed, batch=batch, replicas=replicas),
         plan=_plan(placed, batch=batch, replicas=replicas),
@@ -119,7 +128,15 @@ def _ledger(placed: Spread, *, batch: int, replicas: int) -> Ledger:
 
 
 def _plan(placed: Spread, *, batch: int, replicas: int) -> dict[str, Any]:
-    return {"mp": placed.num_devices, "dp": replicas, "batch": batch, "estimate_s": placed.estimate_s}
+    """What was asked for and decided: degrees, the device of each op by name, the estimate of the step [s]."""
+    by_row = {task.row: d for task, d in zip(placed.tasks.tasks, placed.device, strict=True)}
+    return {
+        "mp": placed.num_devices,
+        "dp": replicas,
+        "batch": batch,
+        "placement": {op.name: by_row[row] for row, op in enumerate(placed.graph.ops)},
+        "estimate_s": placed.estimate_s,
+    }
 
 
 def _notes(placed: Spread) -> Iterator[str]:

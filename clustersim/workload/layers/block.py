@@ -24,11 +24,14 @@ class Part:
         its forward pass
     kept : int
         bytes that need not be kept then [B]
+    within : str
+        a larger part that computes it again too: when that one is chosen, this one is not
     """
 
     name: str
     op: Compute
     kept: int
+    within: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +90,8 @@ class Block:
 
     def again(self, recompute: Recomputation) -> tuple[Part, ...]:
         """The parts that are computed again under a setting."""
-        return tuple(part for part in self.parts if part.name in recompute.modules)
+        chosen = recompute.modules
+        return tuple(part for part in self.parts if part.name in chosen and part.within not in chosen)
 
     def held(self, recompute: Recomputation) -> int:
         """Bytes that its backward pass starts from, on top of the chunk's residual stream."""

@@ -37,6 +37,16 @@ class Fragment:
     op_of_block : tuple[int, ...]
         forward: the block's first op, which its weights must be there for; backward: the op that completes their
         gradient, -1 where the fragment has none
+    takes : tuple[int, ...]
+        ops that gather weights, in order, each the first of its parameter group
+    gives : tuple[int, ...]
+        ops whose end gives gathered weights back, in order
+    room : int, optional
+        parameter groups that may be gathered at a time; None: any number
+    fills : tuple[int, ...]
+        first ops of the backward passes of parameter groups that make gradients to be reduced, in order
+    drains : tuple[int, ...]
+        ops whose end leaves these gradients reduced, in order
     """
 
     program: Program
@@ -44,6 +54,11 @@ class Fragment:
     exits: tuple[int, ...]
     op_of_block: tuple[int, ...]
     early: tuple[int, ...] = ()
+    takes: tuple[int, ...] = ()
+    gives: tuple[int, ...] = ()
+    room: int | None = None
+    fills: tuple[int, ...] = ()
+    drains: tuple[int, ...] = ()
 
 
 class Chain:
@@ -62,17 +77,28 @@ class Chain:
         the ops that the next one waits for; empty at the beginning
     compute : int
         the last op on the compute stream, -1 at the beginning
+    takes, gives, fills, drains : list[int]
+    room : int, optional
+        as in :class:`Fragment`
     """
 
     def __init__(self, *, stage: int, phase: str) -> None:
         self.last: list[int] = []
         self.compute = -1
+        self.takes: list[int] = []
+        self.gives: list[int] = []
+        self.fills: list[int] = []
+        self.drains: list[int] = []
+        self.room: int | None = None
         self._program = Program(f"virtual stage {stage} {phase}")
         self._entries: list[int] = []
         self._early: list[int] = []
         self._streams: list[str] = []
         self._stage = stage
         self._phase = phase
+
+    def __len__(self) -> int:
+        return len(self._program)
 
     def add(
         self,
@@ -193,4 +219,9 @@ class Chain:
             early=tuple(self._early),
             exits=tuple(self.last),
             op_of_block=tuple(op_of_block),
+            takes=tuple(self.takes),
+            gives=tuple(self.gives),
+            room=self.room,
+            fills=tuple(self.fills),
+            drains=tuple(self.drains),
         )

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from clustersim.workload.op import Collective, Compute
 from clustersim.workload.passes.fragment import GRADIENTS, WEIGHTS, Chain
 
-__all__ = ["ParameterGroup", "Traffic"]
+__all__ = ["GRADIENT_ROOM", "ParameterGroup", "Traffic"]
+
+GRADIENT_ROOM = 2
+"""Parameter groups whose gradients are held whole at a time: one being computed, one being reduced."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +33,8 @@ class ParameterGroup:
         gradients held from the first of them until they are reduced [B]
     keeps : bool
         what the forward pass gathered is kept for the backward pass, which then gathers nothing
+    bounded : bool
+        its gathering waits until no more than so many groups are here as may be gathered ahead
     """
 
     blocks: tuple[int, ...]
@@ -39,10 +44,14 @@ class ParameterGroup:
     gathered_nbytes: int = 0
     gradient_nbytes: int = 0
     keeps: bool = False
+    bounded: bool = True
 
 
 class Traffic:
     """Writes the collectives of parameter groups around a chunk's blocks.
+
+    A group's backward pass begins when the reduction of the second one before it is through: one gradient is being
+    computed while one is being reduced.
 
     Parameters
     ----------
@@ -54,6 +63,12 @@ class Traffic:
     prefetch : int
         groups whose gathering may run ahead of the one in use
     backward : bool
+
+    References
+    ----------
+    PyTorch, FSDP notes (order of gathers and reductions), and ``torch/distributed/fsdp``: the rate limiter of FSDP1,
+    which lets one group be gathered beside the one in use, and ``post_backward`` of FSDP2, which waits for the last
+    reduction before it starts the next. DeepSpeed's ``contiguous_gradients`` has two buffers likewise.
     """
 
     def __init__(
@@ -82,8 +97,10 @@ class Traffic:
             return {}
         while len(self._arrival) <= min(place + self._prefetch, len(self._order) - 1):
             self._gather(len(self._arrival))
-        self._chain.last = [*self._chain.last, *self._arrival[place]]
+        self._chain.last = [*self._chain.last, *self._arrival[place], *self._chain.drains[-GRADIENT_ROOM:][:-1]]
         group = self._order[place]
+        if self._backward and group.reduce and group.gradient_nbytes:
+            self._chain.fills.append(len(self._chain))
         return {GRADIENTS: group.gradient_nbytes} if self._backward and group.reduce else {}
 
     def freed(self, block: int) -> Mapping[str, int]:
@@ -109,19 +126,28 @@ class Traffic:
             return
         self._done.append(self._chain.compute)
         group = self._order[place]
+        if group.gathered_nbytes and not (group.keeps and not self._backward):
+            self._chain.gives.append(self._chain.compute)
         if not self._backward or not group.reduce:
             return
         after = sorted({ready[b] for b in group.blocks if ready[b] >= 0})
-        last = self._serial(group.reduce, after, end={GRADIENTS: -group.gradient_nbytes})
+        last = self._serial(group.reduce, after, end={GRADIENTS: -group.gradient_nbytes})[-1]
         for b in group.blocks:
-            ready[b] = last[-1]
+            ready[b] = last
+        if group.gradient_nbytes:
+            self._chain.drains.append(last)
 
     def _gather(self, place: int) -> None:
         group = self._order[place]
         ops = group.gather_again if self._backward else group.gather
-        done = self._done[: max(0, place - self._prefetch)]  # of the last of these the room is used again
-        start = {} if self._backward and group.keeps else {WEIGHTS: group.gathered_nbytes}
-        self._arrival.append(self._serial(ops, done[-1:], start=start, early=not done))
+        if not ops:
+            self._arrival.append([])
+            return
+        done = self._done[: max(0, place - self._prefetch)] if group.bounded else []
+        numbers = self._serial(ops, done[-1:], start={WEIGHTS: group.gathered_nbytes}, early=not done)
+        self._chain.takes.append(numbers[0])
+        self._chain.room = self._prefetch + 1 if group.bounded else None
+        self._arrival.append(numbers[-1:])
 
     def _serial(
         self,
@@ -132,19 +158,25 @@ class Traffic:
         end: Mapping[str, int] | None = None,
         early: bool = False,
     ) -> list[int]:
-        """Ops one after the other, kernels on the stream of the collective that they prepare or follow."""
-        slots = [op.slot for op in ops if isinstance(op, Collective)]
-        last = list(after)
+        """Ops one after the other, kernels on the stream of the collective before them, the first on that of the first.
+
+        Returns
+        -------
+        list[int]
+            the number of each
+        """
+        stream = next((op.slot for op in ops if isinstance(op, Collective)), "compute")
+        numbers: list[int] = []
         for n, op in enumerate(ops):
-            stream = op.slot if isinstance(op, Collective) else next((s for s in slots), "compute")
+            stream = op.slot if isinstance(op, Collective) else stream
             number = self._chain.beside(
                 op,
-                after=last,
+                after=numbers[-1:] or after,
                 layer=-1,
                 start=start if n == 0 else None,
                 end=end if n == len(ops) - 1 else None,
                 stream=stream,
                 early=early,
             )
-            last = [number]
-        return last
+            numbers.append(number)
+        return numbers

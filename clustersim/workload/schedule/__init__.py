@@ -12,6 +12,7 @@ from clustersim.workload.schedule.dualpipev import dualpipev
 from clustersim.workload.schedule.gpipe import gpipe
 from clustersim.workload.schedule.ideal import Ideal, ideal
 from clustersim.workload.schedule.interleaved import interleaved
+from clustersim.workload.schedule.interleaved_zero_bubble import interleaved_zero_bubble
 from clustersim.workload.schedule.limits import legal
 from clustersim.workload.schedule.one_f_one_b import one_f_one_b
 from clustersim.workload.schedule.placed import PlacedSchedule, placement_of
@@ -41,6 +42,7 @@ __all__ = [
     "gpipe",
     "ideal",
     "interleaved",
+    "interleaved_zero_bubble",
     "legal",
     "loop",
     "one_f_one_b",
@@ -60,6 +62,7 @@ SCHEDULES: Mapping[str, Schedule] = MappingProxyType(
         "gpipe": gpipe,
         "1f1b": one_f_one_b,
         "interleaved": interleaved,
+        "interleaved-zb": interleaved_zero_bubble,
         "breadth-first": breadth_first,
         "zb-h1": zb_h1,
         "zb-h2": zb_h2,

@@ -12,6 +12,7 @@ from clustersim.workload.schedule.unit import Kind, Overlapped, Unit
 __all__ = ["dualpipe_row", "dualpipev"]
 
 _Half = Literal[0, 1]
+_BOTH: tuple[_Half, ...] = (0, 1)
 
 
 def dualpipe_row(num_stages: int, stage: int, num_micro_batches: int) -> list[Unit | Overlapped]:
@@ -57,7 +58,7 @@ def dualpipe_row(num_stages: int, stage: int, num_micro_batches: int) -> list[Un
     for _ in range(below):
         row += [unit("B", 1), pair(1, 0)]
     # of the last stage + 1 backwards of each chunk, the second half leaves its W for the gaps that follow
-    row += [unit("I" if k > stage else "B", 1 - k % 2) for k in range(2 * (stage + 1))]  # type: ignore[arg-type]
+    row += [unit("I" if k > stage else "B", chunk) for k, chunk in enumerate(_BOTH[::-1] * (stage + 1))]
     for _ in range(below):
         row += [late.popleft(), unit("I", 0)]
     return [*row, *late]
@@ -69,8 +70,6 @@ def _table(num_stages: int, num_virtual: int, num_micro_batches: int) -> list[li
         raise ValueError(f"num_micro_batches: {num_micro_batches} must be at least {least} for {num_stages} stages")
     return [dualpipe_row(num_stages, s, num_micro_batches) for s in range(num_stages)]
 
-
-_BOTH: tuple[_Half, _Half] = (0, 1)
 
 dualpipev = PlacedSchedule(name="dualpipev", table=_table, placement=vee, num_virtual=2)
 """Half of DualPipe, with the other direction as the way back: p stages do what DualPipe's 2·p do, weights held once.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from clustersim.workload.schedule.placement import Placement
-from clustersim.workload.schedule.progress import Progress, needs
-from clustersim.workload.schedule.unit import Overlapped, Table, Unit
+from clustersim.workload.schedule.progress import Event, Progress, gives, needs
+from clustersim.workload.schedule.unit import Overlapped, Table, Unit, units_of
 
 __all__ = ["Cost", "Ideal", "Span", "ideal"]
 
@@ -116,7 +116,7 @@ def ideal(
     ValueError
         when the table cannot be played to its end
     """
-    ends: dict[tuple[int, Unit], float] = {}
+    ends: dict[Event, float] = {}
     free = [0.0] * len(table)
     rows: list[list[Span]] = [[] for _ in table]
 
@@ -128,19 +128,16 @@ def ideal(
 
     progress = Progress(table, placement)
     for stage, entry in progress:
-        units = (entry,) if isinstance(entry, Unit) else (entry.forward, entry.backward)
+        units = tuple(units_of((entry,)))
         start = free[stage]
         for unit in units:
-            for there, need in needs(unit, stage, placement):
-                start = max(start, ends[there, need] + (send if there != stage else 0))
+            for event in needs(unit, stage, placement):
+                start = max(start, ends[event] + (send if event[0] != stage else 0))
         if overlapped is not None and isinstance(entry, Overlapped) and entry.backward.kind == "B":
             end = start + _cost(overlapped, stage, entry.forward.chunk)
         else:
             end = start + sum(time_of(unit, stage) for unit in units)
-        for unit in units:
-            ends[stage, unit] = end
-            if unit.kind == "I":
-                ends[stage, Unit("B", unit.micro_batch, unit.chunk)] = end
+        ends |= {event: end for unit in units for event in gives(unit, stage)}
         free[stage] = end
         rows[stage].append(Span(entry=entry, start=start, end=end))
     if progress.waiting():
@@ -155,7 +152,7 @@ def _cost(cost: Cost, stage: int, chunk: int) -> float:
 def _peak(row: tuple[Span, ...], before: float, after: float) -> float:
     changes: list[tuple[float, int, float]] = []
     for span in row:
-        for unit in (span.entry,) if isinstance(span.entry, Unit) else (span.entry.forward, span.entry.backward):
+        for unit in units_of((span.entry,)):
             if unit.kind == "F":
                 changes.append((span.start, 1, before))
             elif unit.kind == "B":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clustersim.workload.schedule.unit import Unit
 
-__all__ = ["interleaved"]
+__all__ = ["interleaved", "turns"]
 
 
 def interleaved(num_stages: int, num_virtual: int, num_micro_batches: int) -> list[list[Unit]]:
@@ -38,18 +38,10 @@ def interleaved(num_stages: int, num_virtual: int, num_micro_batches: int) -> li
     Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, 2021, section
     2.2.2 and figure 4; the warm-up count is that of Megatron-LM's implementation.
     """
-    if num_micro_batches % num_stages:
-        raise ValueError(f"num_micro_batches: {num_micro_batches} must be a multiple of the {num_stages} stages")
-    round_trip = num_stages * num_virtual
-    total = num_micro_batches * num_virtual
-
-    def unit(kind: str, k: int) -> Unit:
-        micro_batch = k // round_trip * num_stages + k % num_stages
-        chunk = k % round_trip // num_stages
-        return Unit("F", micro_batch, chunk) if kind == "F" else Unit("B", micro_batch, num_virtual - 1 - chunk)
-
-    forward = [unit("F", k) for k in range(total)]
-    backward = [unit("B", k) for k in range(total)]
+    order = turns(num_stages, num_virtual, num_micro_batches)
+    total = len(order)
+    forward = [Unit("F", j, chunk) for j, chunk in order]
+    backward = [Unit("B", j, num_virtual - 1 - chunk) for j, chunk in order]
     table = []
     for stage in range(num_stages):
         warm_up = min(2 * (num_stages - 1 - stage) + (num_virtual - 1) * num_stages, total)
@@ -58,3 +50,20 @@ def interleaved(num_stages: int, num_virtual: int, num_micro_batches: int) -> li
             units += [forward[warm_up + j], backward[j]]
         table.append(units + backward[total - warm_up :])
     return table
+
+
+def turns(num_stages: int, num_virtual: int, num_micro_batches: int) -> list[tuple[int, int]]:
+    """(micro-batch, chunk) of each forward of a stage in order; backwards take the chunks the other way round.
+
+    Raises
+    ------
+    ValueError
+        when the stages do not divide the micro-batches
+    """
+    if num_micro_batches % num_stages:
+        raise ValueError(f"num_micro_batches: {num_micro_batches} must be a multiple of the {num_stages} stages")
+    round_trip = num_stages * num_virtual
+    return [
+        (k // round_trip * num_stages + k % num_stages, k % round_trip // num_stages)
+        for k in range(num_micro_batches * num_virtual)
+    ]

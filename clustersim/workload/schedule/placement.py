@@ -20,6 +20,13 @@ class Placement:
     routes : tuple[tuple[tuple[int, int], ...], ...]
         for each route its (stage, chunk) pairs in order; those of all routes are each stage's each chunk once
 
+    Attributes
+    ----------
+    num_stages : int
+        stages that the routes lead over
+    num_virtual : int
+        chunks a stage
+
     Raises
     ------
     ValueError
@@ -27,6 +34,8 @@ class Placement:
     """
 
     routes: tuple[tuple[tuple[int, int], ...], ...]
+    num_stages: int = field(init=False, repr=False, compare=False)
+    num_virtual: int = field(init=False, repr=False, compare=False)
     _positions: Mapping[tuple[int, int], tuple[int, int]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -36,17 +45,9 @@ class Placement:
         whole = {(s, c) for s in range(len(stages)) for c in range(len(chunks))}
         if not places or len(places) != len(positions) or whole != set(positions):
             raise ValueError(f"routes: {self.routes} must visit each chunk of each stage once, both counted from 0")
+        object.__setattr__(self, "num_stages", len(stages))
+        object.__setattr__(self, "num_virtual", len(chunks))
         object.__setattr__(self, "_positions", positions)
-
-    @property
-    def num_stages(self) -> int:
-        """Stages that the routes lead over."""
-        return 1 + max(stage for stage, _ in self._positions)
-
-    @property
-    def num_virtual(self) -> int:
-        """Chunks a stage."""
-        return 1 + max(chunk for _, chunk in self._positions)
 
     def position(self, stage: int, chunk: int) -> tuple[int, int]:
         """Route of a chunk, and its position there.

@@ -12,11 +12,12 @@ from pathlib import Path
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.workload.schedule.placed import PlacedSchedule
 from clustersim.workload.schedule.placement import Placement, bidirectional, loop, vee
-from clustersim.workload.schedule.unit import Overlapped, Table, Unit
+from clustersim.workload.schedule.unit import Overlapped, Table, Unit, units_of
 
 __all__ = ["from_table", "read_table"]
 
 _UNIT = re.compile(r"([FBIW])(\d+)(?:\.(\d+))?")
+_KEYS = ("rows", "placement")
 _PLACEMENTS: Mapping[str, Callable[[int, int], Placement]] = {
     "loop": loop,
     "vee": vee,
@@ -102,10 +103,9 @@ def _from_csv(text: str) -> tuple[list[list[str]], str]:
 def _from_toml(text: str, file: str) -> tuple[list[list[str]], str]:
     read = tomllib.loads(text)
     faults = [
-        Fault(key=key, value=read[key], rule="must be rows or placement", nearest=nearest, file=file)
+        Fault(key=key, value=read[key], rule="must be rows or placement", nearest=nearest_name(key, _KEYS), file=file)
         for key in read
-        if key not in ("rows", "placement")
-        for nearest in [nearest_name(key, ("rows", "placement"))]
+        if key not in _KEYS
     ]
     rows, placement = read.get("rows"), read.get("placement", "loop")
     if not isinstance(rows, list) or not all(isinstance(row, str) for row in rows):
@@ -151,7 +151,7 @@ def _schedule(rows: Sequence[Sequence[str]], placement: str, name: str, file: st
         name=name,
         table=_Written(tuple(table)),
         placement=_PLACEMENTS[placement],
-        num_virtual=1 + max(u.chunk for row in table for e in row for u in _parts(e)) if placement == "loop" else 2,
+        num_virtual=1 + max(u.chunk for row in table for u in units_of(row)) if placement == "loop" else 2,
     )
 
 
@@ -170,11 +170,6 @@ def _entry(text: str) -> Unit | Overlapped | str:
     return Overlapped(*units)
 
 
-def _parts(entry: Unit | Overlapped) -> tuple[Unit, ...]:
-    return (entry,) if isinstance(entry, Unit) else (entry.forward, entry.backward)
-
-
 def _beyond(table: Sequence[Sequence[Unit | Overlapped]], num_virtual: int) -> Iterator[tuple[int, Unit]]:
     for stage, row in enumerate(table):
-        for entry in row:
-            yield from ((stage, unit) for unit in _parts(entry) if unit.chunk >= num_virtual)
+        yield from ((stage, unit) for unit in units_of(row) if unit.chunk >= num_virtual)

@@ -20,24 +20,25 @@ def _row(num_stages: int, stage: int, num_micro_batches: int) -> list[Unit]:
     row: list[Unit] = []
     count: dict[tuple[Kind, int], int] = {}
 
-    def do(times: int, *steps: tuple[Kind, int]) -> None:
+    def repeat(times: int, *steps: tuple[Kind, int]) -> None:
         """Steps in turn, each with the next micro-batch of its kind and chunk."""
-        for step in steps * times:
-            j = count.get(step, 0)
-            count[step] = j + 1
-            row.append(Unit(step[0], j, step[1]))
+        for kind, chunk in steps * times:
+            j = count.get((kind, chunk), 0)
+            count[kind, chunk] = j + 1
+            row.append(Unit(kind, j, chunk))
 
     above, below = stage, num_stages - stage
-    do(2 * below - 1, ("F", 0))
-    do(above, ("F", 1), ("F", 0))
-    do(below, ("F", 1), ("I", 1), ("W", 1))
-    rest = num_micro_batches - (2 * num_stages - 1 - stage)
-    do(rest, ("F", 0), ("I", 0), ("W", 0), ("F", 1), ("I", 1), ("W", 1))
-    do(num_micro_batches - below - rest - above, ("I", 0), ("W", 0), ("F", 1), ("I", 1), ("W", 1))
-    do(above, ("I", 0), ("I", 1))
-    do(below, ("I", 0), ("W", 0))
-    do(num_micro_batches - count.get(("W", 1), 0), ("W", 1))
-    do(num_micro_batches - count.get(("W", 0), 0), ("W", 0))
+    first: tuple[tuple[Kind, int], ...] = (("F", 0), ("I", 0), ("W", 0))
+    second: tuple[tuple[Kind, int], ...] = (("F", 1), ("I", 1), ("W", 1))
+    repeat(2 * below - 1, ("F", 0))
+    repeat(above, ("F", 1), ("F", 0))
+    repeat(below, *second)
+    repeat(num_micro_batches - 2 * num_stages + 1 + stage, *first, *second)
+    repeat(below - 1, ("I", 0), ("W", 0), *second)
+    repeat(above, ("I", 0), ("I", 1))
+    repeat(below, ("I", 0), ("W", 0))
+    repeat(above, ("W", 1))
+    repeat(above, ("W", 0))
     return row
 
 

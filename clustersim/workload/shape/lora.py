@@ -40,4 +40,6 @@ class LoRA:
         require_counts(self, "rank")
         legal = get_args(Target)
         if not self.targets or len(set(self.targets)) != len(self.targets) or not set(self.targets) <= set(legal):
-            raise ValueError(f"targets: {self.targets!r} must name some of {', '.join(legal)}, each once")
+            raise ValueError(
+                f"targets: {','.join(self.targets) or 'none'} must name some of {', '.join(legal)}, each once"
+            )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from clustersim.workload.sharding.ddp import ddp
 from clustersim.workload.sharding.hsdp import hsdp
+from clustersim.workload.sharding.local_sgd import local_sgd
 from clustersim.workload.sharding.movement import Movement
 from clustersim.workload.sharding.sharding import Sharding, Strategy
 from clustersim.workload.sharding.zero import zero
+from clustersim.workload.sharding.zeropp import zeropp
 
-__all__ = ["Movement", "Sharding", "Strategy", "ddp", "hsdp", "zero"]
+__all__ = ["Movement", "Sharding", "Strategy", "ddp", "hsdp", "local_sgd", "zero", "zeropp"]

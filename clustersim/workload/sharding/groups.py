@@ -23,6 +23,8 @@ def parameter_groups(
 ) -> tuple[ParameterGroup, ...]:
     """One group a layer; embedding and head with their norms are groups of their own.
 
+    Where weights stay whole, neighbouring groups are reduced together as far as the strategy's bucket holds them.
+
     Parameters
     ----------
     placed : Sequence[Placed]
@@ -39,8 +41,7 @@ def parameter_groups(
         empty when nothing travels while the passes run
     """
     found = []
-    for _, members in groupby(range(len(placed)), key=lambda i: placed[i].layer):
-        blocks = tuple(members)
+    for blocks in _together(placed, kinds):
         weights = [(kind, sum(kind.parameters(placed[i].block) for i in blocks)) for kind in kinds]
 
         def ops(when: When, weights: list[tuple[Replicas, int]] = weights) -> Iterator[Compute | Collective]:
@@ -55,12 +56,35 @@ def parameter_groups(
             gather=tuple(ops("gather")),
             gather_again=tuple(ops("gather_again")),
             reduce=tuple(ops("reduce")),
-            gathered_nbytes=sum(WIDTH[shard.recipe.weights] * n for kind, n in weights if kind.sharding.gather),
+            gathered_nbytes=sum(shard.recipe.gathered_width * n for kind, n in weights if kind.sharding.gather),
             gradient_nbytes=sum(
-                WIDTH[shard.gradient_dtype] * n for kind, n in weights if kind.sharding.each_micro_batch
+                WIDTH[shard.gradient_dtype] * n
+                for kind, n in weights
+                if kind.sharding.each_micro_batch and kind.sharding.gradients > 1
             ),
             keeps=any(kind.sharding.keeps for kind in kinds),
+            bounded=all(kind.sharding.bounded for kind in kinds),
         )
         if group.gather or group.reduce:
             found.append(group)
     return tuple(found)
+
+
+def _together(placed: Sequence[Placed], kinds: Sequence[Replicas]) -> Iterator[tuple[int, ...]]:
+    """Blocks of each group, groups in forward order; buckets fill in the order of the backward pass."""
+    layers = [tuple(members) for _, members in groupby(range(len(placed)), key=lambda i: placed[i].layer)]
+    bucket = max(kind.sharding.bucket for kind in kinds)
+    if any(kind.sharding.gather for kind in kinds) or not bucket:
+        yield from layers
+        return
+    found: list[tuple[int, ...]] = []
+    total = 0
+    for blocks in reversed(layers):
+        parameters = sum(kind.parameters(placed[i].block) for kind in kinds for i in blocks)
+        if found and total + parameters <= bucket:
+            found[-1] = (*blocks, *found[-1])
+            total += parameters
+        else:
+            found.append(blocks)
+            total = parameters
+    yield from reversed(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clustersim.workload.sharding.movement import Movement
+from clustersim.workload.sharding.movement import Movement, reduction
 from clustersim.workload.sharding.sharding import Sharding
 from clustersim.workload.sharding.zero import zero
 
@@ -18,8 +18,12 @@ def hsdp(
     prefetch: int = 1,
     keeps: bool = False,
     each: bool = True,
+    reduced: int | None = None,
+    bounded: bool = True,
 ) -> Sharding:
     """ZeRO-3 inside groups of ``inner`` ranks; the shards' gradients are summed over the groups.
+
+    The all-reduce has process groups and a stream of its own, so it runs beside the next reduce-scatter, as in PyTorch.
 
     Parameters
     ----------
@@ -27,7 +31,7 @@ def hsdp(
         a multiple of ``inner``
     inner : int
         ranks that share one copy
-    weight, gradient, prefetch, keeps, each
+    weight, gradient, prefetch, keeps, each, reduced, bounded
         as in :func:`clustersim.workload.sharding.zero.zero`
 
     References
@@ -36,10 +40,20 @@ def hsdp(
     """
     inner = min(inner, ranks)
     if inner == ranks:
-        return zero(ranks, stage=3, weight=weight, gradient=gradient, prefetch=prefetch, keeps=keeps, each=each)
+        return zero(
+            ranks,
+            stage=3,
+            weight=weight,
+            gradient=gradient,
+            prefetch=prefetch,
+            keeps=keeps,
+            each=each,
+            reduced=reduced,
+            bounded=bounded,
+        )
     gather = Movement(kind="all_gather", what="weights", nbytes=weight, over="inner")
-    summed = Movement(kind="all_reduce", what="gradients", nbytes=gradient, over="outer", share=inner)
-    scattered = Movement(kind="reduce_scatter", what="gradients", nbytes=gradient, over="inner")
+    scattered = reduction("reduce_scatter", gradient=gradient, reduced=reduced, over="inner", kept=inner)
+    summed = reduction("all_reduce", gradient=gradient, reduced=reduced, over="outer", share=inner)
     return Sharding(
         name="hsdp",
         weights=inner,
@@ -52,4 +66,5 @@ def hsdp(
         each_micro_batch=each,
         keeps=keeps,
         prefetch=prefetch,
+        bounded=bounded,
     )

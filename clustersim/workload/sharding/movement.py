@@ -10,7 +10,7 @@ from typing import Literal
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.op import Collective, Compute
 
-__all__ = ["Movement", "Over", "ops_of"]
+__all__ = ["Movement", "Over", "ops_of", "reduction"]
 
 Over = Literal["all", "inner", "outer"]
 
@@ -42,6 +42,34 @@ class Movement:
     share: int = 1
     before: float = 0.0
     after: float = 0.0
+
+
+def reduction(
+    kind: Literal["reduce_scatter", "all_reduce"],
+    *,
+    gradient: int,
+    reduced: int | None,
+    over: Over = "all",
+    share: int = 1,
+    kept: int = 1,
+) -> Movement:
+    """A sum of gradients, cast before and after where it is done in another format than they are kept in.
+
+    Parameters
+    ----------
+    kind : {"reduce_scatter", "all_reduce"}
+    gradient : int
+        bytes of a gradient as it is kept [B]
+    reduced : int, optional
+        as it is reduced [B]; None: as it is kept
+    over, share
+        as of :class:`Movement`
+    kept : int
+        of so many parameters that take part a rank keeps the sum of one
+    """
+    width = gradient if reduced is None else reduced
+    cast = gradient + width if width != gradient else 0
+    return Movement(kind=kind, what="gradients", nbytes=width, over=over, share=share, before=cast, after=cast / kept)
 
 
 def ops_of(

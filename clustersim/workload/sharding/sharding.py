@@ -38,10 +38,18 @@ class Sharding:
         gathered weights are kept from the forward to the backward pass
     prefetch : int
         parameter groups that are gathered ahead of the one in use
+    bounded : bool
+        a gathering waits until no more than ``prefetch`` other groups are here; else only for its turn on its stream
+    bucket : int
+        parameters whose gradients are reduced together inside the passes, where weights stay whole; 0: those of a layer
     extra_weights : float
         bytes a parameter of this rank that it holds beyond its shards: secondary copies [B]
     sync_every : int
-        steps between two exchanges; in between the ranks go their own ways
+        steps from one exchange to the next; in between the ranks, or groups of ranks, go their own ways
+    exchange : tuple[Movement, ...]
+        what is exchanged then, of the weights after the last update
+    exchange_state : float
+        bytes kept for it, a parameter of this rank's part of the optimizer state [B]
     """
 
     name: str
@@ -56,8 +64,12 @@ class Sharding:
     each_micro_batch: bool = False
     keeps: bool = False
     prefetch: int = 1
+    bounded: bool = True
+    bucket: int = 0
     extra_weights: float = 0.0
     sync_every: int = 1
+    exchange: tuple[Movement, ...] = ()
+    exchange_state: float = 0.0
 
 
 Strategy = Callable[[int], Sharding]

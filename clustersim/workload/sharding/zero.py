@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clustersim.workload.sharding.ddp import ddp
-from clustersim.workload.sharding.movement import Movement
+from clustersim.workload.sharding.movement import Movement, reduction
 from clustersim.workload.sharding.sharding import Sharding
 
 __all__ = ["zero"]
@@ -17,7 +17,10 @@ def zero(
     gradient: int,
     prefetch: int = 1,
     keeps: bool = False,
-    each: bool = True,
+    each: bool | None = None,
+    reduced: int | None = None,
+    bucket: int = 0,
+    bounded: bool = True,
 ) -> Sharding:
     """One of the stages.
 
@@ -27,7 +30,7 @@ def zero(
         3         g·P (reduce-scatter) + 2·w·P (all-gathers), (m times a step for m micro-batches)
 
     Stages 2 and 3 reduce each micro-batch's gradients as they come, since nobody holds a whole gradient to add to,
-    unless they are told to hold one and reduce it once.
+    unless they are told to hold one and reduce it once. Stages 0 and 1 hold one anyway and reduce once, unless told so.
 
     Parameters
     ----------
@@ -35,22 +38,30 @@ def zero(
     stage : int
         0: nothing, 1: the optimizer state, 2: also the gradients, 3: also the weights
     weight, gradient : int
-        bytes of a weight as it is gathered and of a gradient as it is reduced [B]
+        bytes of a weight as it is gathered and of a gradient as it is kept [B]
     prefetch : int
         layers gathered ahead
     keeps : bool
         stage 3: weights are kept from the forward to the backward pass
-    each : bool
-        stages 2 and 3: reduce each micro-batch; else after the last one, with whole gradients until then
+    each : bool, optional
+        reduce each micro-batch; else after the last one, with whole gradients until then. None: by the stage
+    reduced : int, optional
+        bytes of a gradient as it is reduced [B]; None: as it is kept
+    bucket : int
+        parameters whose gradients are reduced together, where weights are whole and each micro-batch is reduced; 0:
+        those of a layer
+    bounded : bool
+        stage 3: a gathering waits until there is room for it
 
     References
     ----------
     Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter Models, 2020, sections 5 and 7.
     """
+    each = stage > 1 if each is None else each
     if ranks == 1 or stage == 0:
-        return ddp(ranks, gradient=gradient)
+        return ddp(ranks, gradient=gradient, reduced=reduced, each=each, bucket=bucket)
     gather = Movement(kind="all_gather", what="weights", nbytes=weight)
-    reduce = (Movement(kind="reduce_scatter", what="gradients", nbytes=gradient),)
+    reduce = (reduction("reduce_scatter", gradient=gradient, reduced=reduced, kept=ranks),)
     if stage < 3:
         return Sharding(
             name=f"zero-{stage}",
@@ -58,7 +69,8 @@ def zero(
             optimizer=ranks,
             reduce=reduce,
             refresh=(gather,),
-            each_micro_batch=stage == 2 and each,
+            each_micro_batch=each,
+            bucket=bucket,
         )
     return Sharding(
         name="zero-3",
@@ -71,4 +83,5 @@ def zero(
         each_micro_batch=each,
         keeps=keeps,
         prefetch=prefetch,
+        bounded=bounded,
     )

@@ -134,6 +134,20 @@ def test_work_grows_with_the_batch_where_it_does() -> None:
     assert job.ledger.model_flops == 2 * 3 * 900
 
 
+def test_a_placement_can_be_used_again() -> None:
+    first = graph_step(NET, batch=1, devices=2, placement="list", estimate=Estimate(bandwidth=2e10))
+    where = first.plan["placement"]
+    assert set(where) == {op.name for op in NET.ops}
+    again = graph_step(
+        NET,
+        batch=1,
+        devices=2,
+        placement=lambda graph, _: [where[op.name] for op in graph.ops],
+        estimate=Estimate(bandwidth=2e10),
+    )
+    assert [p.arrays().digest for p in again.programs] == [p.arrays().digest for p in first.programs]
+
+
 def test_an_idle_device_is_told() -> None:
     job = graph_step(NET, batch=1, devices=3)
     assert any("device 2" in note for note in job.notes)
@@ -144,6 +158,11 @@ def test_every_fault_of_the_call_at_once() -> None:
     with pytest.raises(BadInput) as caught:
         graph_step(NET, batch=0, devices=0, replicas=-1, update_nbytes=-1)
     assert [fault.key for fault in caught.value.faults] == ["batch", "devices", "replicas", "update_nbytes"]
+    with pytest.raises(BadInput, match="2 ranks"):
+        graph_step(NET, batch=1, devices=2, device_of_rank=[0])
+    job = graph_step(NET, batch=1, devices=2, device_of_rank=[3, 5])
+    assert job.devices is not None
+    assert job.devices.tolist() == [3, 5]
     with pytest.raises(BadInput) as caught:
         Graph(name="x", ops=(GraphOp(name="a", seconds=1, after=("bb",)), GraphOp(name="b", seconds=1, after=("b",))))
     assert [(fault.key, fault.nearest) for fault in caught.value.faults] == [("a, after", "b"), ("b, after", None)]

@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustersim.workload.schedule import breadth_first, ideal, loop
@@ -9,6 +9,7 @@ def test_chunk_by_chunk() -> None:
     assert [" ".join(map(str, row)) for row in breadth_first(2, 2, 2)] == [row, row]
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(0, 9), st.integers(1, 5), st.integers(1, 5))
 def test_the_bubble_shrinks_with_the_chunks(p: int, v: int, more: int, f: int, b: int) -> None:
     m = p + more
@@ -18,6 +19,7 @@ def test_the_bubble_shrinks_with_the_chunks(p: int, v: int, more: int, f: int, b
     assert found.peaks() == (m * v,) * p
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(2, 6), st.integers(2, 4), st.data())
 def test_fewer_micro_batches_than_stages_wait_for_each_chunk(p: int, v: int, data: st.DataObject) -> None:
     m = data.draw(st.integers(1, p))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustersim.workload.schedule import SCHEDULES, Table, Unit, check, gpipe, interleaved, one_f_one_b
@@ -37,6 +37,7 @@ def end_of(table: Table, num_virtual: int, forward: Fraction, backward: Fraction
     return max(free)
 
 
+@settings(deadline=None, max_examples=50)
 @given(SHAPES)
 def test_the_shipped_schedules_run(shape: tuple[int, int, int]) -> None:
     p, v, groups = shape
@@ -44,6 +45,7 @@ def test_the_shipped_schedules_run(shape: tuple[int, int, int]) -> None:
         assert check(schedule(p, chunks, m), num_stages=p, num_virtual=chunks, num_micro_batches=m) == ()
 
 
+@settings(deadline=None, max_examples=50)
 @given(SHAPES)
 def test_bubbles_are_the_published_ones(shape: tuple[int, int, int]) -> None:
     p, v, groups = shape

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from clustersim.workload.schedule import bidirectional, dualpipe, dualpipev, ideal, units_of, vee
@@ -7,6 +7,7 @@ from clustersim.workload.schedule import bidirectional, dualpipe, dualpipev, ide
 TIME = st.integers(1, 9)
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(1, 4), st.integers(0, 6), TIME, TIME, TIME, st.integers(0, 9))
 def test_the_published_bubble_and_memory(pairs: int, more: int, f: int, i: int, w: int, hidden: int) -> None:
     pair = f + i + w - hidden

@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustersim.workload.schedule import SCHEDULES, check, legal, placement_of
@@ -11,6 +11,7 @@ def test_every_name_has_its_limits() -> None:
     assert LIMITS.keys() == SCHEDULES.keys()
 
 
+@settings(deadline=None, max_examples=50)
 @given(SHAPES)
 def test_what_is_legal_runs(shape: tuple[str, int, int, int]) -> None:
     name, p, v, m = shape

@@ -1,7 +1,7 @@
 import pickle
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustersim.workload.schedule import Placement, bidirectional, loop, vee
@@ -9,6 +9,7 @@ from clustersim.workload.schedule import Placement, bidirectional, loop, vee
 STAGES = st.integers(1, 9)
 
 
+@settings(deadline=None, max_examples=50)
 @given(STAGES, st.integers(1, 4))
 def test_a_loop_passes_all_stages_for_each_chunk(p: int, v: int) -> None:
     placement = loop(p, v)
@@ -18,6 +19,7 @@ def test_a_loop_passes_all_stages_for_each_chunk(p: int, v: int) -> None:
             assert placement.position(s, c) == (0, c * p + s)
 
 
+@settings(deadline=None, max_examples=50)
 @given(STAGES)
 def test_a_vee_turns_on_the_last_stage(p: int) -> None:
     placement = vee(p)
@@ -27,6 +29,7 @@ def test_a_vee_turns_on_the_last_stage(p: int) -> None:
     assert placement.after(0, 1) is None
 
 
+@settings(deadline=None, max_examples=50)
 @given(STAGES)
 def test_two_directions_hold_the_model_twice(p: int) -> None:
     placement = bidirectional(p)
@@ -35,6 +38,7 @@ def test_two_directions_hold_the_model_twice(p: int) -> None:
     assert [placement.position(s, 1) for s in range(p)] == [(1, p - 1 - s) for s in range(p)]
 
 
+@settings(deadline=None, max_examples=50)
 @given(STAGES)
 def test_before_and_after_undo_each_other(p: int) -> None:
     for placement in (loop(p, 3), vee(p), bidirectional(p)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustersim.workload.schedule import Placement, Table, Unit, bidirectional, check, ideal, loop, vee
@@ -77,6 +77,7 @@ def faults_of(table: Table, placement: Placement, m: int) -> str:
     return "\n".join(map(str, found))
 
 
+@settings(deadline=None, max_examples=50)
 @given(legal_tables())
 def test_what_could_have_run_passes(drawn: tuple[list[list[Unit]], Placement, int]) -> None:
     table, placement, m = drawn
@@ -86,6 +87,7 @@ def test_what_could_have_run_passes(drawn: tuple[list[list[Unit]], Placement, in
     assert sum(found.busy) == 3 * sum(per_route) * m / len(per_route)  # every route is equally long
 
 
+@settings(deadline=None, max_examples=50)
 @given(legal_tables(), st.data())
 def test_a_missing_and_a_doubled_unit_are_named(
     drawn: tuple[list[list[Unit]], Placement, int], data: st.DataObject
@@ -102,6 +104,7 @@ def test_a_missing_and_a_doubled_unit_are_named(
     assert f"misses 1 units ({unit})" in faults_of(short, placement, m)
 
 
+@settings(deadline=None, max_examples=50)
 @given(legal_tables(), st.data())
 def test_a_foreign_unit_is_named(drawn: tuple[list[list[Unit]], Placement, int], data: st.DataObject) -> None:
     table, placement, m = drawn
@@ -111,6 +114,7 @@ def test_a_foreign_unit_is_named(drawn: tuple[list[list[Unit]], Placement, int],
     assert f"has unknown 1 units ({unit})" in faults_of(table, placement, m)
 
 
+@settings(deadline=None, max_examples=50)
 @given(legal_tables(), st.data())
 def test_a_backward_before_its_forward_waits_for_it(
     drawn: tuple[list[list[Unit]], Placement, int], data: st.DataObject
@@ -126,6 +130,7 @@ def test_a_backward_before_its_forward_waits_for_it(
     assert f"stage {stage} at " in told
 
 
+@settings(deadline=None, max_examples=50)
 @given(legal_tables(), st.data())
 def test_weights_before_their_input_wait_for_it(
     drawn: tuple[list[list[Unit]], Placement, int], data: st.DataObject

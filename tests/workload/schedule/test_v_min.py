@@ -1,9 +1,10 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustersim.workload.schedule import ideal, v_min, vee
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(2, 10), st.integers(0, 15))
 def test_a_third_of_the_activations(p: int, more: int) -> None:
     found = ideal(v_min(p, 2, 2 * p + more), vee(p), forward=1, backward_input=1, backward_weight=1)
@@ -11,6 +12,7 @@ def test_a_third_of_the_activations(p: int, more: int) -> None:
     assert max(found.bubbles) == 4 * p - (5 if p % 3 else 3)
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(1, 8), st.integers(1, 20))
 def test_any_number_of_micro_batches_ends(p: int, m: int) -> None:
     found = ideal(v_min(p, 2, m), vee(p), forward=3, backward_input=4, backward_weight=2)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustersim.workload.schedule import ideal, vee, zb_v
@@ -13,6 +13,7 @@ def test_two_stages_by_hand() -> None:
     ]
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(1, 9), st.integers(0, 20))
 def test_no_bubble_in_the_memory_of_1f1b(p: int, more: int) -> None:
     m = 2 * p - 1 + more

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustersim.workload.schedule import Ideal, Schedule, Unit, check, ideal, loop, zb_h1, zb_h2
@@ -29,6 +29,7 @@ def test_the_rows_of_the_published_figure() -> None:
     ]
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(1, 8), st.integers(0, 20), TIME, TIME, TIME)
 def test_h1_has_the_published_bubble(p: int, more: int, f: int, i: int, w: int) -> None:
     found = play(zb_h1, p, p + more, f, i, w)
@@ -36,6 +37,7 @@ def test_h1_has_the_published_bubble(p: int, more: int, f: int, i: int, w: int) 
     assert max(found.bubbles) == (p - 1) * (f + i - min(f, w))
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(1, 8), st.integers(0, 20), TIME, TIME, TIME)
 def test_h2_has_the_published_bubble(p: int, more: int, f: int, i: int, w: int) -> None:
     found = play(zb_h2, p, 2 * p - 1 + more, f, i, w)
@@ -45,6 +47,7 @@ def test_h2_has_the_published_bubble(p: int, more: int, f: int, i: int, w: int) 
         assert max(found.bubbles) == (p - 1) * (f + i - 2 * w)
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.integers(1, 8), st.integers(1, 30))
 def test_memory_is_the_published_one(p: int, m: int) -> None:
     h1, h2 = play(zb_h1, p, m), play(zb_h2, p, m)

@@ -1,0 +1,51 @@
+"""What the experts of a layer keep from their forward to their backward pass, tensor by tensor."""
+
+from __future__ import annotations
+
+from clustersim.workload.activations import Kept
+from clustersim.workload.expert_shard import ExpertShard
+from clustersim.workload.shape.experts import Experts
+from clustersim.workload.shard import Shard
+
+__all__ = ["kept_by_experts"]
+
+
+def kept_by_experts(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Kept, ...]:
+    """Every tensor that is kept without recomputation, on one rank, zeros left out.
+
+    With R tokens routed here, M copies worked on here and w bytes an element. The weight of each copy is applied with
+    the activation, so that the results of the experts need not be kept; a choice and its weight take 4 bytes each.
+
+    Parameters
+    ----------
+    shard : Shard
+    experts : Experts
+        of the model
+    share : ExpertShard
+        of this rank
+
+    References
+    ----------
+    Megatron-Core, ``moe/experts.py``: probabilities go into the activation's kernel.
+    """
+    w, copies, ffn = shard.width, share.received, experts.ffn_hidden // share.etp
+    wide = 2 if experts.gated else 1
+    operand = shard.recipe.activation_operand.nbytes
+    shared = experts.shared_ffn_hidden // shard.tp
+    tensors = (
+        Kept("experts input", "experts", shard.residual_nbytes, part="norm"),
+        Kept("router probabilities", "experts", 4 * shard.rows * experts.num_experts),
+        Kept("chosen experts", "experts", 8 * shard.rows * experts.top_k),
+        Kept("weights of copies", "experts", 4 * copies),
+        Kept("dispatched tokens", "experts", operand(copies * shard.model.hidden)),
+        Kept("experts before their activation", "experts", w * copies * wide * ffn, part="experts"),
+        Kept("experts after their activation", "experts", operand(copies * ffn), part="activation"),
+        Kept("shared experts before their activation", "shared experts", w * shard.tokens * wide * shared),
+        Kept(
+            "shared experts after their activation",
+            "shared experts",
+            operand(shard.tokens * shared),
+            part="activation",
+        ),
+    )
+    return tuple(tensor for tensor in tensors if tensor.nbytes)

@@ -1,0 +1,191 @@
+"""The block of a mixture of experts: router, dispatch, the experts of this rank, combine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clustersim.hardware.kernel import Kernel
+from clustersim.workload.expert_activations import kept_by_experts
+from clustersim.workload.expert_shard import ExpertShard
+from clustersim.workload.layers.block import Block, Part
+from clustersim.workload.layers.dispatch import back, counts, gather_copies, scatter_copies, there
+from clustersim.workload.layers.expert_mlp import (
+    expert_activation,
+    expert_input,
+    expert_matrices,
+    expert_parameters,
+    write_experts,
+    write_experts_backward,
+)
+from clustersim.workload.layers.kernels import weight_gradient_nbytes
+from clustersim.workload.layers.norm import norm_part
+from clustersim.workload.layers.piece import Piece
+from clustersim.workload.layers.router import (
+    gathered_back,
+    router_backward,
+    router_forward,
+    router_weight_gradient,
+    spread,
+)
+from clustersim.workload.layers.shared_experts import (
+    shared_activation,
+    shared_matrices,
+    shared_parameters,
+    write_shared,
+    write_shared_backward,
+)
+from clustersim.workload.layers.writing import Writing
+from clustersim.workload.matrix import Matrix
+from clustersim.workload.op import Compute
+from clustersim.workload.shape.experts import Experts
+from clustersim.workload.shard import Shard
+
+__all__ = ["experts"]
+
+
+def experts(shard: Shard) -> Block:
+    """Experts in place of the MLP of one layer.
+
+    Every rank routes the tokens that it holds of the residual stream, so no collective of tensor parallelism stands
+    around the block. Copies go to their experts over ``ep``, and over ``etp`` to the ranks that share each expert;
+    the results come back the same way. A micro-batch may go in parts, each while experts work on the one before.
+
+    Raises
+    ------
+    ValueError
+        when the model has no experts, or the shard no share of them
+    """
+    model, share = shard.model, shard.experts
+    if model.experts is None or share is None:
+        raise ValueError(f"experts: {share} must be given, and the model {model.name} have experts")
+    kept = kept_by_experts(shard, model.experts, share)
+    router = (model.hidden + model.experts.router_bias) * model.experts.num_experts
+    gate = model.experts.shared_gate * model.hidden
+    shared = shared_parameters(shard, model.experts)
+    copies = shard.width * (share.sent + share.received) * model.hidden
+    inside = sum(tensor.nbytes for tensor in kept if tensor.name.startswith("experts ") and tensor.part != "norm")
+    return Block(
+        kind="experts",
+        forward=_forward(shard, model.experts, share),
+        backward=_backward(shard, model.experts, share),
+        parts=(
+            *_parts(shard, model.experts, share),
+            norm_part(shard),
+        ),
+        parameters=router + gate + shared,
+        replicated_parameters=router + gate,
+        expert_parameters=expert_parameters(shard, model.experts, share),
+        matrices=tuple(_matrices(shard, model.experts)),
+        kept=sum(tensor.nbytes for tensor in kept),
+        weight_kept=_weight_kept(shard, model.experts, share),
+        forward_workspace=copies,
+        backward_workspace=copies + inside,
+    )
+
+
+def _forward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece, ...]:
+    writing = Writing("experts")
+    away = share.ep > 1
+    shared: list[int] = []
+    if experts.num_shared and not share.overlap_shared:
+        shared.append(write_shared(writing, shard, experts, after=()))
+    before = tuple(shared)
+    copied = () if share.once else (spread(shard, share.sent),)
+    router = writing.kernels("router forward", *router_forward(shard, experts), *copied, after=before)
+    told = (router,)
+    if away and share.dropless:
+        told = (writing.collective(counts(experts, share)),)
+    parts = list(share.parts())
+
+    def send(n: int) -> int:
+        return writing.collective(there(shard, parts[n], "tokens", quantised=share.fp8_dispatch), after=told)
+
+    sent = [send(0)] if away else []
+    if experts.num_shared and share.overlap_shared:
+        shared.append(write_shared(writing, shard, experts, after=(router,)))
+    done = []
+    for n, part in enumerate(parts):
+        if away and n + 1 < len(parts):
+            sent.append(send(n + 1))
+        arrived = (sent[n],) if away else told
+        if share.etp > 1:
+            arrived = (writing.collective(gather_copies(shard, part, "tokens"), after=arrived),)
+        last = write_experts(writing, shard, experts, part, after=arrived)
+        if share.etp > 1:
+            last = writing.collective(scatter_copies(shard, part, "expert outputs"), after=(last,))
+        if away:
+            last = writing.collective(back(shard, part, "expert outputs"), after=(last,))
+        done.append(last)
+    writing.kernels("experts output forward", gathered_back(shard, share.sent), after=(*done, *shared))
+    return writing.pieces()
+
+
+def _backward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece, ...]:
+    writing = Writing("experts")
+    away = share.ep > 1
+    parts = list(share.parts())
+    first = writing.kernels("experts output backward", spread(shard, share.sent))
+    shared: list[int] = []
+
+    def send(n: int) -> int:
+        return writing.collective(there(shard, parts[n], "output gradients"), after=(first,))
+
+    sent = [send(0)] if away else []
+    if experts.num_shared and share.overlap_shared:
+        shared.append(write_shared_backward(writing, shard, experts, after=(first,)))
+    done = []
+    for n, part in enumerate(parts):
+        if away and n + 1 < len(parts):
+            sent.append(send(n + 1))
+        arrived = (sent[n],) if away else (first,)
+        if share.etp > 1:
+            arrived = (writing.collective(gather_copies(shard, part, "output gradients"), after=arrived),)
+        last = write_experts_backward(writing, shard, experts, part, after=arrived)
+        if share.etp > 1:
+            last = writing.collective(scatter_copies(shard, part, "input gradients"), after=(last,))
+        if away:
+            last = writing.collective(back(shard, part, "input gradients"), after=(last,))
+        done.append(last)
+    if experts.num_shared and not share.overlap_shared:
+        shared.append(write_shared_backward(writing, shard, experts, after=tuple(done)))
+    summed = gathered_back(shard, share.sent)
+    writing.kernels("router backward", summed, *router_backward(shard, experts), after=(*done, *shared))
+    writing.kernels("router weight gradient", *router_weight_gradient(shard, experts), weight=True)
+    return writing.pieces()
+
+
+def _parts(shard: Shard, experts: Experts, share: ExpertShard) -> Iterator[Part]:
+    """The inside of the experts, or what their activations write."""
+    kept = {tensor.name: tensor.nbytes for tensor in kept_by_experts(shard, experts, share)}
+    before, after = (kept.get(f"experts {when} their activation", 0) for when in ("before", "after"))
+
+    def op(name: str, *kernels: Kernel) -> Compute:
+        return Compute(name=f"{name} forward", kind="experts", kernels=kernels)
+
+    activation = expert_activation(shard, experts, share)
+    inside = op("expert products", *expert_input(shard, experts, share), activation)
+    yield Part(name="experts", op=inside, kept=before + after)
+    yield Part(name="activation", op=op("experts activation", activation), kept=after, within="experts")
+    if experts.num_shared:
+        nbytes = kept.get("shared experts after their activation", 0)
+        op_again = op("shared experts activation", shared_activation(shard, experts))
+        yield Part(name="activation", op=op_again, kept=nbytes)
+
+
+def _matrices(shard: Shard, experts: Experts) -> Iterator[Matrix]:
+    """Of the weights that every replica holds; the router is not among those that recipes quantise."""
+    yield Matrix(features_in=shard.model.hidden, features_out=experts.num_experts, hidden=False)
+    if experts.num_shared:
+        (hidden, wide), (ffn, _) = shared_matrices(shard, experts)
+        yield Matrix(features_in=hidden, features_out=ffn, count=wide // ffn)
+        yield Matrix(features_in=ffn, features_out=hidden)
+
+
+def _weight_kept(shard: Shard, experts: Experts, share: ExpertShard) -> int:
+    matrices = expert_matrices(shard, experts, share)
+    nbytes = weight_gradient_nbytes(shard, *matrices, tokens=share.received)
+    router = (shard.model.hidden, experts.num_experts)
+    nbytes += weight_gradient_nbytes(shard.unquantised, router, tokens=shard.rows)
+    if experts.num_shared:
+        nbytes += weight_gradient_nbytes(shard, *shared_matrices(shard, experts))
+    return nbytes

@@ -1,0 +1,79 @@
+"""Multi-token prediction: a module after the last layer that predicts one token further, with its own loss."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clustersim.hardware.kernel import Kernel
+from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.embedding import embedding, embedding_parameters
+from clustersim.workload.layers.kernels import (
+    linear,
+    linear_input_gradient,
+    linear_weight_gradient,
+    memory_pass,
+    weight_gradient_nbytes,
+)
+from clustersim.workload.layers.piece import Piece
+from clustersim.workload.matrix import Matrix
+from clustersim.workload.op import Compute
+from clustersim.workload.shard import Shard
+
+__all__ = ["mtp_embedding", "mtp_input"]
+
+
+def mtp_embedding(shard: Shard, *, here: bool) -> Block:
+    """The embedding of the tokens one further.
+
+    Parameters
+    ----------
+    shard : Shard
+    here : bool
+        the stage holds the embedding, or a head tied to it; else it holds a copy, whose gradient is summed with that of
+        the first stage
+    """
+    plain = embedding(shard)
+    return replace(
+        plain,
+        kind="mtp embedding",
+        parameters=0 if here else embedding_parameters(shard),
+        replicated_parameters=0,
+        matrices=() if here else plain.matrices[:1],
+    )
+
+
+def mtp_input(shard: Shard) -> Block:
+    """Norms of the last layer's output and of the embedding, side by side through a matrix of 2h × h.
+
+    Backward, each norm has a kernel for the gradient of its input and one for that of its weights.
+
+    References
+    ----------
+    DeepSeek-AI, DeepSeek-V3 Technical Report, 2024, section 2.2, equation 21.
+    """
+    h, x, dtype = shard.model.hidden, shard.residual_nbytes, shard.recipe.activations
+    matrix = (2 * h, h)
+    norms = 2 * h * (2 if shard.model.norm_bias else 1)
+    forward = (memory_pass(4 * x, dtype=dtype), *linear(shard, *matrix, tokens=shard.rows))
+    backward = (*linear_input_gradient(shard, *matrix, tokens=shard.rows), *(memory_pass(5 * x, dtype=dtype),) * 2)
+    weights = linear_weight_gradient(shard, *matrix, tokens=shard.rows)
+    return Block(
+        kind="mtp input",
+        forward=(_piece("mtp input forward", forward),),
+        backward=(
+            _piece("mtp input backward", backward),
+            replace(_piece("mtp input weight gradient", weights), weight=True),
+        ),
+        parameters=matrix[0] * matrix[1] + norms,
+        replicated_parameters=norms,
+        matrices=(Matrix(features_in=matrix[0], features_out=matrix[1]),),
+        produces=True,
+        kept=shard.recipe.activation_operand.nbytes(2 * shard.rows * h),
+        weight_kept=weight_gradient_nbytes(shard, matrix, tokens=shard.rows),
+        forward_workspace=x,
+        backward_workspace=2 * x,
+    )
+
+
+def _piece(name: str, kernels: tuple[Kernel, ...]) -> Piece:
+    return Piece(op=Compute(name=name, kind="mtp", kernels=kernels))

@@ -1,0 +1,39 @@
+"""Writing the pieces of a block one by one, where they do not simply follow one another."""
+
+from __future__ import annotations
+
+from clustersim.hardware.kernel import Kernel
+from clustersim.workload.layers.piece import Piece
+from clustersim.workload.op import Collective, Compute
+
+__all__ = ["Writing"]
+
+
+class Writing:
+    """The pieces of one pass of a block.
+
+    Parameters
+    ----------
+    kind : str
+        of its kernels' ops
+    """
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._pieces: list[Piece] = []
+
+    def kernels(self, name: str, *kernels: Kernel, after: tuple[int, ...] | None = None, weight: bool = False) -> int:
+        """Put kernels after some pieces; None: as one op with those just before. Their number."""
+        return self._add(Compute(name=name, kind=self._kind, kernels=kernels), after, weight=weight)
+
+    def collective(self, op: Collective, *, after: tuple[int, ...] | None = None) -> int:
+        """Put a collective after some pieces; its number."""
+        return self._add(op, after)
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """What was written."""
+        return tuple(self._pieces)
+
+    def _add(self, op: Compute | Collective, after: tuple[int, ...] | None, *, weight: bool = False) -> int:
+        self._pieces.append(Piece(op=op, after=after, weight=weight))
+        return len(self._pieces) - 1
