@@ -53,7 +53,9 @@ def hsdp(
         )
     gather = Movement(kind="all_gather", what="weights", nbytes=weight, over="inner")
     scattered = reduction("reduce_scatter", gradient=gradient, reduced=reduced, over="inner", kept=inner)
-    summed = reduction("all_reduce", gradient=gradient, reduced=reduced, over="outer", share=inner)
+    summed = reduction(
+        "all_reduce", gradient=gradient, reduced=reduced, over="outer" if inner > 1 else "all", share=inner
+    )
     return Sharding(
         name="hsdp",
         weights=inner,
