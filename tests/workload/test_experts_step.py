@@ -1,0 +1,219 @@
+"""A step of a mixture of experts: FLOP, bytes sent and held, by closed forms."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clustersim.hardware.kernel import Kernel
+from clustersim.workload.check import check
+from clustersim.workload.job import Job
+from clustersim.workload.model import Model
+from clustersim.workload.op import Collective, Compute
+from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.shape.experts import Experts
+from clustersim.workload.training_step import training_step
+
+H, S, E, K, F, LAYERS = 256, 128, 8, 2, 512, 4
+BATCH = 32
+EXPERT = 3 * H * F
+
+
+@pytest.fixture(scope="module")
+def moe(llama: Model) -> Model:
+    """Four layers of eight experts, two a token."""
+    experts = Experts(num_experts=E, top_k=K, ffn_hidden=F)
+    return replace(llama, name="moe-test", num_layers=LAYERS, ffn_hidden=0, vocab=1024, experts=experts)
+
+
+def step(model: Model, num_devices: int = 8, **plan: Any) -> Job:
+    return training_step(
+        model,
+        ParallelPlan(**plan),
+        global_batch=BATCH,
+        micro_batch=1,
+        seq_len=S,
+        num_devices=num_devices,
+    )
+
+
+def kernels(job: Job, program: int = 0) -> Counter[tuple[str, Kernel]]:
+    arrays = job.programs[program].arrays()
+    counts = np.bincount(arrays.op, minlength=len(arrays.ops)).tolist()
+    found: Counter[tuple[str, Kernel]] = Counter()
+    for op, count in zip(arrays.ops, counts, strict=True):
+        for kernel in op.kernels if isinstance(op, Compute) else ():
+            found[op.name, kernel] += count * kernel.count
+    return found
+
+
+PLANS = [
+    {},
+    {"ep": 8},
+    {"ep": 4, "tp": 2},
+    {"ep": 2, "tp": 2, "etp": 2},
+    {"ep": 4, "pp": 2},
+    {"ep": 2, "pp": 2, "schedule": "dualpipe"},
+    {"ep": 4, "pp": 2, "schedule": "zb-h1"},
+    {"ep": 4, "overlap_dispatch": 3},
+    {"ep": 4, "fsdp": True},
+    {"ep": 4, "recompute": "full"},
+    {"ep": 4, "recompute": "selective", "recompute_modules": ("experts", "activation", "norm")},
+    {"ep": 4, "capacity_factor": 1.0},
+    {"ep": 4, "token_imbalance": "zipf:1"},
+    {"ep": 4, "dispatch": "deepep"},
+]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=str)
+def test_all_ranks_together_do_what_the_active_parameters_ask_for(
+    moe: Model, flops_of: Callable[..., int], plan: dict[str, Any]
+) -> None:
+    job = step(moe, **plan)
+    each = np.array([flops_of(p, lambda op: not op.recomputed) for p in job.programs])
+    done = int(each[job.program_of].sum())
+    # flash attention computes the scores once more backward: 7 products of s²·d in place of 6, halved by the mask
+    attention = BATCH * LAYERS * moe.attention_features * S**2 * 7
+    assert done == 6 * moe.matmul_parameters * BATCH * S + attention
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=str)
+def test_runs_to_its_end_and_gives_everything_back(
+    moe: Model, run_untimed: Callable[[Job], Any], plan: dict[str, Any]
+) -> None:
+    job = step(moe, **plan)
+    assert check(job) == []
+    run = run_untimed(job)
+    assert run.complete
+    assert run.lowest >= 0
+    assert not any(run.left.values())
+
+
+@pytest.mark.parametrize(("ep", "tp", "etp"), [(8, 1, 1), (4, 1, 1), (4, 2, 1), (2, 4, 2), (1, 2, 2)])
+def test_experts_are_spread_over_ep_and_etp(moe: Model, ep: int, tp: int, etp: int) -> None:
+    job = step(moe, ep=ep, tp=tp, etp=etp)
+    held = job.programs[0].resident["gpu/weights"] // 2
+    dense = moe.num_parameters - LAYERS * E * EXPERT
+    replicated = LAYERS * (2 * H + H * E) + H
+    assert held == LAYERS * E * EXPERT // (ep * etp) + (dense - replicated) // tp + replicated
+
+
+@pytest.mark.parametrize(("ep", "tp"), [(2, 1), (8, 1), (4, 2)])
+def test_dispatch_sends_each_tokens_copies(moe: Model, sent: Callable[..., int], ep: int, tp: int) -> None:
+    job = step(moe, ep=ep, tp=tp)
+    copies = (BATCH * tp // 8) * (S // tp) * K  # of a rank and layer, over all micro-batches
+    # there and back, forward and backward
+    assert sent(job.programs[0], kind="all_to_all", slot="ep") == 4 * LAYERS * copies * H * 2
+
+
+def test_the_experts_mesh_is_laid_over_the_same_ranks(moe: Model) -> None:
+    families = {f.name: f.members.tolist() for f in step(moe, num_devices=16, tp=2, ep=4, pp=2, zero=1).families}
+    # Megatron-Core: etp innermost, then ep, over tp and dp; stages stay what they are
+    assert families["ep"] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]]
+    assert families["edp"] == [[0, 4], [1, 5], [2, 6], [3, 7], [8, 12], [9, 13], [10, 14], [11, 15]]
+    assert "etp" not in families
+    families = {f.name: f.members.tolist() for f in step(moe, tp=2, ep=2, etp=2).families}
+    assert families["etp"] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert families["ep"] == [[0, 2], [1, 3], [4, 6], [5, 7]]
+
+
+def test_gradients_of_experts_are_summed_over_those_that_hold_them(moe: Model, sent: Callable[..., int]) -> None:
+    job = step(moe, ep=4, bucket_bytes=2**40)
+    assert sent(job.programs[0], slot="edp") == 4 * LAYERS * E * EXPERT // 4
+    alone = step(moe, ep=8, bucket_bytes=2**40)
+    assert sent(alone.programs[0], slot="edp") == 0
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_a_capacity_factor_scales_the_rows_of_experts(moe: Model, factor: float) -> None:
+    job = step(moe, ep=4, capacity_factor=factor)
+    rows = {k.m for (name, k) in kernels(job) if name == "experts forward" and k.kind == "gemm"}
+    assert rows == {int(factor * 4 * S * K / E)}
+    assert any("dropped" in note for note in job.notes) == (factor < 1)
+    assert any("padding" in note for note in job.notes) == (factor > 1)
+
+
+def test_few_tokens_make_as_many_launches_as_experts(moe: Model) -> None:
+    launches = kernels(step(moe, ep=2))
+    gemms = {k: n for (name, k), n in launches.items() if name == "experts forward" and k.kind == "gemm"}
+    assert sorted((k.m, k.n) for k in gemms) == [(2 * S * K // E, H), (2 * S * K // E, 2 * F)]
+    assert set(gemms.values()) == {E // 2 * LAYERS * BATCH // 8}
+
+
+def test_unequal_popularity_keeps_every_token(moe: Model) -> None:
+    job = step(moe, ep=4, token_imbalance="zipf:1.2", token_seed=3)
+    assert len(job.programs) == 4
+    received = []
+    for program in range(4):
+        gemms = {k: n for (name, k), n in kernels(job, program).items() if name == "experts forward" and k.n == 2 * F}
+        received.append(sum(k.m * n for k, n in gemms.items()))
+    sends = 4 * S * K * LAYERS * BATCH // 8
+    assert sum(received) == sends
+    assert max(received) > 1.5 * min(received)
+    exchange = next(
+        op for op in job.programs[0].arrays().ops if isinstance(op, Collective) and op.name == "dispatch tokens"
+    )
+    share = np.array(exchange.algorithm.share)  # type: ignore[union-attr]
+    assert np.allclose(share.sum(axis=0) * sends / 4, received)
+
+
+def test_dispatched_tokens_are_kept_for_the_backward_pass(moe: Model, run_untimed: Callable[[Job], Any]) -> None:
+    plain = run_untimed(step(moe, ep=4)).peak[0]["gpu/activations"]
+    more = replace(moe, experts=replace(moe.experts, top_k=K + 1))  # type: ignore[type-var]
+    wider = run_untimed(step(more, ep=4)).peak[0]["gpu/activations"]
+    # a copy more of each token: itself, gate and up, their product, a weight of 4 bytes; and its number and weight
+    assert wider - plain == LAYERS * S * (2 * (H + 3 * F) + 4 + 8)
+
+
+def test_experts_computed_again_are_not_kept(moe: Model, run_untimed: Callable[[Job], Any]) -> None:
+    def peak(*modules: str) -> int:
+        plan = {"recompute": "selective", "recompute_modules": modules} if modules else {}
+        return int(run_untimed(step(moe, ep=4, **plan)).peak[0]["gpu/activations"])
+
+    copies = LAYERS * S * K
+    assert peak() - peak("activation") == copies * 2 * F
+    assert peak() - peak("experts") == copies * 2 * 3 * F
+    assert peak("experts") == peak("experts", "activation")
+
+
+def test_shared_experts_run_beside_the_dispatch(moe: Model) -> None:
+    shared = replace(moe, experts=Experts(num_experts=E, top_k=K, ffn_hidden=F, num_shared=1, shared_ffn_hidden=F))
+
+    def waits(overlap: bool) -> bool:
+        """Whether the first dispatch waits for the shared experts."""
+        arrays = step(shared, ep=4, overlap_shared=overlap).programs[0].arrays()
+        names = [arrays.ops[k].name for k in arrays.op]
+        first = names.index("all-gather token counts")
+        before = {first}
+        for a, b in reversed(arrays.edges[arrays.edges[:, 1] <= first].tolist()):
+            before |= {a} if b in before else set()
+        return "shared experts forward" in {names[k] for k in before}
+
+    assert waits(overlap=False)
+    assert not waits(overlap=True)
+    assert (
+        step(shared, ep=4).programs[0].resident["gpu/weights"] - step(moe, ep=4).programs[0].resident["gpu/weights"]
+        == 2 * LAYERS * EXPERT
+    )
+
+
+def test_a_module_that_predicts_a_second_token(moe: Model, flops_of: Callable[..., int], run_untimed: Any) -> None:
+    model = replace(moe, mtp=1)
+    for plan in ({"ep": 4}, {"ep": 2, "pp": 2}, {"ep": 2, "pp": 2, "schedule": "dualpipe"}):
+        job = step(model, **plan)
+        assert check(job) == []
+        run = run_untimed(job)
+        assert run.complete
+        assert not any(run.left.values())
+        done = sum(flops_of(job.programs[k]) for k in job.program_of)
+        flash = BATCH * (LAYERS + 1) * moe.attention_features * S**2
+        assert done == job.ledger.model_flops + flash
+    embedding = 2 * model.vocab * H
+    whole = step(model, ep=4).programs[0].resident["gpu/weights"]
+    halves = sum(p.resident["gpu/weights"] for p in step(model, ep=4, pp=2).programs)
+    assert halves == whole + embedding  # the last stage has a copy of it
