@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from clustersim.faults import BadInput
 from clustersim.workload.case import Case
-from clustersim.workload.expert_rules import expert_notes
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.rules import find_faults
+from clustersim.workload.rules.experts import expert_notes
+from clustersim.workload.rules.sharding import sharding_notes
 from clustersim.workload.schedule import SCHEDULES, Schedule, placement_of, read_table
 from clustersim.workload.shard import padded_vocab
-from clustersim.workload.sharding_rules import sharding_notes
 from clustersim.workload.stages import describe, split
 
 __all__ = ["Resolved", "resolve"]

@@ -1,0 +1,46 @@
+"""What makes a plan legal, a file a noun. A rule names the values it reads, and runs once each is legal by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from clustersim.faults import Fault
+from clustersim.workload.case import Case
+from clustersim.workload.rules.batch import batch_faults
+from clustersim.workload.rules.counts import count_faults
+from clustersim.workload.rules.experts import EXPERT_KEYS, expert_faults, expert_values, mtp_faults
+from clustersim.workload.rules.mesh import device_faults
+from clustersim.workload.rules.precision import gradient_faults
+from clustersim.workload.rules.schedule import chunk_faults, stage_faults
+from clustersim.workload.rules.sequence import sequence_faults
+from clustersim.workload.rules.sharding import SHARDING_KEYS, sharding_faults
+from clustersim.workload.rules.tensor_parallel import tensor_parallel_faults
+from clustersim.workload.rules.unsupported import unsupported_faults
+from clustersim.workload.rules.words import word_faults
+
+__all__ = ["find_faults"]
+
+
+def find_faults(case: Case) -> tuple[Fault, ...]:
+    """Every fault of a case, each value's own first, then those of values against each other."""
+    faults = [*count_faults(case), *word_faults(case), *expert_values(case), *unsupported_faults(case)]
+    for reads, rule in _RULES:
+        bad = {f.key for f in faults}
+        if not bad.intersection(reads):
+            faults += rule(case)
+    return tuple(faults)
+
+
+_DEGREES = ("plan.tp", "plan.cp", "plan.pp", "plan.dp", "num_devices")
+_RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = (
+    (("model", "plan.tp"), tensor_parallel_faults),
+    (("plan.tp", "seq_len", "plan.sequence_parallel"), sequence_faults),
+    (("plan.pp", "plan.vpp"), stage_faults),
+    (("plan.pp", "plan.vpp", "plan.schedule"), chunk_faults),
+    (_DEGREES, device_faults),
+    ((*_DEGREES, "plan.schedule", "global_batch", "micro_batch"), batch_faults),
+    ((*_DEGREES, *SHARDING_KEYS), sharding_faults),
+    (("dtype", "plan.gradient_dtype"), gradient_faults),
+    ((*_DEGREES, *EXPERT_KEYS, "model", "dtype", "plan.axis_order", "micro_batch", "seq_len"), expert_faults),
+    (("plan.tp", "plan.recompute", "plan.recompute_method", "plan.recompute_layers"), mtp_faults),
+)

@@ -1,0 +1,27 @@
+"""Whole numbers, each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clustersim.faults import Fault
+from clustersim.workload.case import Case
+
+__all__ = ["count_faults"]
+
+
+def count_faults(case: Case) -> Iterator[Fault]:
+    """Whole numbers from 1."""
+    plan = case.plan
+    values = {f"plan.{n}": getattr(plan, n) for n in ("tp", "pp", "cp", "ep", "sync_ranks", "zeropp_ranks")}
+    values |= {n: getattr(case, n) for n in ("global_batch", "micro_batch", "seq_len")}
+    names = ("dp", "vpp", "bucket_bytes", "hsdp", "sync_every", "recompute_layers")
+    optional = {f"plan.{n}": getattr(plan, n) for n in names}
+    optional["num_devices"] = case.num_devices
+    values |= {key: value for key, value in optional.items() if value is not None}
+    for key, value in values.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            nearest = max(1, round(value)) if isinstance(value, int | float) and abs(value) < 2**63 else 1
+            yield Fault(key=key, value=value, rule="must be a whole number from 1", nearest=nearest)
+    if not isinstance(plan.prefetch, int) or isinstance(plan.prefetch, bool) or plan.prefetch < 0:
+        yield Fault(key="plan.prefetch", value=plan.prefetch, rule="must be a whole number from 0", nearest=1)

@@ -1,0 +1,39 @@
+"""Ranks that share every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clustersim.faults import Fault
+from clustersim.workload.case import Case
+
+__all__ = ["tensor_parallel_faults"]
+
+
+def tensor_parallel_faults(case: Case) -> Iterator[Fault]:
+    model, tp = case.model, case.plan.tp
+    if model.embedding_dim is not None and tp > 1:
+        yield Fault(
+            key="plan.tp",
+            value=tp,
+            rule=f"is not yet supported with an embedding narrower than the model ({model.embedding_dim}); must be 1",
+            nearest=1,
+        )
+        return
+    shapes = {"attention heads": model.num_heads, "hidden width": model.hidden, "MLP width": model.ffn_hidden}
+    legal = [t for t in range(1, model.num_heads + 1) if not _undivided(shapes, t) and _heads_fit(case, t)]
+    nearest = min(legal, key=lambda t: (abs(t - tp), t))
+    for what, value in _undivided(shapes, tp).items():
+        yield Fault(key="plan.tp", value=tp, rule=f"must divide the {what}, {value}", nearest=nearest)
+    if not _heads_fit(case, tp):
+        rule = f"must divide the {model.num_kv_heads} key and value heads, or be a multiple of them"
+        yield Fault(key="plan.tp", value=tp, rule=rule, nearest=nearest)
+
+
+def _undivided(shapes: dict[str, int], tp: int) -> dict[str, int]:
+    return {what: value for what, value in shapes.items() if value % tp}
+
+
+def _heads_fit(case: Case, tp: int) -> bool:
+    kv_heads = case.model.num_kv_heads
+    return kv_heads % tp == 0 or tp % kv_heads == 0

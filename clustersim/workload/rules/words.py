@@ -1,0 +1,61 @@
+"""Names, and settings that are true or false, each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import get_args
+
+from clustersim.faults import Fault, nearest_name
+from clustersim.workload.case import Case
+from clustersim.workload.precision import RECIPES
+from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
+from clustersim.workload.schedule import SCHEDULES
+from clustersim.workload.shard import WIDTH, Attention
+from clustersim.workload.sharding.zeropp import PARTS
+
+__all__ = ["word_faults"]
+
+
+_AXES = ("tp", "cp", "dp", "pp")
+_SHARDING_FLAGS = ("fsdp", "reshard", "limit_gathers", "sync_momentum")
+
+
+def word_faults(case: Case) -> Iterator[Fault]:
+    """Names, and settings that are true or false."""
+    plan = case.plan
+    choices: list[tuple[str, object, Sequence[str]]] = [
+        ("plan.recompute", plan.recompute, get_args(Recompute)),
+        ("plan.recompute_method", plan.recompute_method, get_args(RecomputeMethod)),
+        *(("plan.recompute_modules", name, tuple(MODULES)) for name in plan.recompute_modules),
+        ("plan.attention", plan.attention, get_args(Attention)),
+        ("plan.gradient_dtype", plan.gradient_dtype, tuple(WIDTH)),
+        ("plan.sync_dtype", plan.sync_dtype, tuple(WIDTH)),
+        *(("plan.zeropp", name, PARTS) for name in plan.zeropp),
+    ]
+    optional = {"plan.gather_dtype": plan.gather_dtype, "plan.reduce_dtype": plan.reduce_dtype}
+    choices += [(key, given, tuple(WIDTH)) for key, given in optional.items() if given is not None]
+    if not (plan.schedule is None or callable(plan.schedule) or _is_path(plan.schedule)):
+        choices.append(("plan.schedule", plan.schedule, tuple(SCHEDULES)))
+    if isinstance(case.dtype, str):
+        choices.append(("dtype", case.dtype, tuple(RECIPES)))
+    for key, value, names in choices:
+        if value not in names:
+            nearest = nearest_name(str(value), names) or names[0]
+            yield Fault(key=key, value=value, rule=f"must be one of {', '.join(names)}", nearest=nearest)
+    for name in ("dropout", "overlap_dp", "overlap_tp", "sequence_parallel", "reduce_each", *_SHARDING_FLAGS):
+        value = getattr(plan, name)
+        if not isinstance(value, bool) and not (name in ("sequence_parallel", "reduce_each") and value is None):
+            yield Fault(key=f"plan.{name}", value=value, rule="must be true or false", nearest=bool(value))
+    order = plan.axis_order if isinstance(plan.axis_order, list | tuple) else ()
+    if sorted(map(str, order)) != sorted(_AXES):
+        yield Fault(
+            key="plan.axis_order",
+            value=plan.axis_order,
+            rule=f"must name each of {', '.join(_AXES)} once, innermost first",
+            nearest=_AXES,
+        )
+
+
+def _is_path(schedule: object) -> bool:
+    """A table of the user's own, not a short name."""
+    return isinstance(schedule, str) and ("/" in schedule or schedule.endswith((".csv", ".toml")))
