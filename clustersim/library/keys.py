@@ -22,6 +22,8 @@ from clustersim.library.values import (
     Word,
     read_text,
 )
+from clustersim.workload.optimizer import OPTIMIZERS
+from clustersim.workload.precision import RECIPES
 
 __all__ = ["KEYS", "NOT_YET", "Key", "read_settings", "read_values"]
 
@@ -75,7 +77,7 @@ KEYS: Mapping[str, Key] = {
     "micro_batch": Key(Whole(1, 2**20), "sequences of one pass through a replica", 1, unit="sequence"),
     "seq_len": Key(Whole(1, 2**24), "tokens of a sequence", otherwise=_MUST, unit="token", usual=4096),
     "dtype": Key(
-        Word(("bf16", "fp16", "fp32", "fp8")), "format of weights and activations; fp8 not yet supported", "bf16"
+        Word(tuple(RECIPES)), "recipe of number formats", "bf16"
     ),
     "steps": Key(Whole(1, 10**5), "optimizer steps, back to back", 1),
     "seed": Key(Whole(0, 2**32 - 1), "what all random draws follow from", 0),
@@ -154,8 +156,9 @@ KEYS: Mapping[str, Key] = {
         unit="B",
     ),
     "plan.gradient_dtype": Key(
-        Word(("fp32", "bf16", "fp16")), "format in which gradients are summed and reduced", "fp32"
+        Word(("fp32", "bf16", "fp16")), "format in which gradients are summed and reduced", otherwise="the recipe's"
     ),
+    "plan.optimizer": Key(Word(tuple(OPTIMIZERS)), "rule of the update", "adam"),
     "plan.attention": Key(Word(("flash", "unfused")), "one kernel, or score matrices in memory", "flash"),
     "plan.dropout": Key(Flag(), "dropout masks are made and kept, as GPT-2 and GPT-3 train", False),
     "plan.overlap_dp": Key(Flag(), "gradients reduced beside the backward pass", True),

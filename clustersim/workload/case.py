@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from clustersim.workload.model import Model
 from clustersim.workload.plan import ParallelPlan
-from clustersim.workload.schedule import PlacedSchedule, Schedule
+from clustersim.workload.precision import Recipe
+from clustersim.workload.schedule import PlacedSchedule, Schedule, is_path, read_table
 from clustersim.workload.schedule.limits import LIMITS
 
 __all__ = ["Case"]
@@ -35,7 +36,7 @@ class Case:
     global_batch: int
     micro_batch: int
     seq_len: int
-    dtype: str
+    dtype: str | Recipe
     num_devices: int | None = None
 
     @property
@@ -51,8 +52,10 @@ class Case:
         schedule = self.plan.schedule
         if isinstance(schedule, PlacedSchedule):
             return schedule.num_virtual or 1
-        if not isinstance(schedule, str) or schedule not in LIMITS:
+        if not isinstance(schedule, str):
             return 1
+        if schedule not in LIMITS:
+            return read_table(schedule).num_virtual or 1 if is_path(schedule) else 1
         least, most = LIMITS[schedule].num_virtual
         return least if most == least else 1
 

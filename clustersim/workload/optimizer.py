@@ -59,15 +59,13 @@ def find_optimizer(optimizer: str | Optimizer) -> Optimizer:
 def resident_bytes(
     parameters: int,
     *,
-    recipe: str | Recipe | None = None,
+    recipe: str | Recipe,
     optimizer: str | Optimizer = "adam",
     gradient_dtype: Dtype,
     weight_shards: int = 1,
     gradient_shards: int = 1,
     state_shards: int = 1,
     matrices: Sequence[Matrix] = (),
-    dtype: str | Recipe = "bf16",
-    shards: int | None = None,
 ) -> Mapping[str, int]:
     """What a rank holds of its parameters throughout a step, by memory key.
 
@@ -88,8 +86,6 @@ def resident_bytes(
         copies of split weights are made of what is gathered and dropped with it
     matrices : Sequence[Matrix]
         those of the parameters that are matrices
-    dtype, shards
-        older names of ``recipe`` and ``state_shards``
 
     Raises
     ------
@@ -101,8 +97,7 @@ def resident_bytes(
     Rajbhandari et al., ZeRO, 2020, section 3.1 (12 bytes of state a parameter); Megatron-LM, distributed optimizer,
     table of bytes a parameter: 18 with fp32 gradients, 6 + 12/d sharded over d.
     """
-    recipe = find_recipe(dtype if recipe is None else recipe)
-    state_shards = state_shards if shards is None else shards
+    recipe = find_recipe(recipe)
     weights = WIDTH[recipe.weights] * -(-parameters // weight_shards)
     if recipe.quantisation is not None and weight_shards == 1:
         weights += recipe.quantisation.weight_copies_nbytes(elements(hidden_matrices(matrices)))
@@ -118,14 +113,13 @@ def resident_bytes(
 def optimizer_step(
     parameters: int,
     *,
-    recipe: str | Recipe | None = None,
+    recipe: str | Recipe,
     optimizer: str | Optimizer = "adam",
     gradient_dtype: Dtype,
     shards: int = 1,
     gradient_shards: int = 1,
     weight_shards: int = 1,
     matrices: Sequence[Matrix] = (),
-    dtype: str | Recipe = "bf16",
 ) -> Compute:
     """One update of this rank's parameters or of its shard.
 
@@ -145,15 +139,13 @@ def optimizer_step(
         ranks that share the update; over which the gradients, and the weights, are split
     matrices : Sequence[Matrix]
         those of the parameters that are matrices
-    dtype
-        older name of ``recipe``
 
     Raises
     ------
     BadInput
         when recipe or optimizer is a name that there is not
     """
-    recipe, rule = find_recipe(dtype if recipe is None else recipe), find_optimizer(optimizer)
+    recipe, rule = find_recipe(recipe), find_optimizer(optimizer)
     gradient, shard = WIDTH[gradient_dtype], -(-parameters // shards)
     unscale = [memory_pass(2 * gradient * shard, dtype="fp32")] if recipe.loss_scaling else []
     cast = weight_cast(recipe, matrices) if weight_shards == 1 else ()

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from clustersim.units import Unit
 from clustersim.workload.exchange import Dispatch
+from clustersim.workload.optimizers.rule import Optimizer
 from clustersim.workload.recompute import Recompute, RecomputeMethod
 from clustersim.workload.schedule import Schedule
 from clustersim.workload.shard import Attention, Dtype
@@ -108,8 +109,13 @@ class ParallelPlan:
     bucket_bytes : int, optional
         gradients reduced together [B]; None: 40·10⁶ parameters or 10⁶ a replica, whichever is more (Megatron-LM), and
         5·10⁸ where whole weights see each micro-batch reduced (DeepSpeed). Split weights go layer by layer
-    gradient_dtype : {"fp32", "bf16", "fp16"}
-        in which gradients are accumulated and reduced: fp32 or the training dtype
+    gradient_dtype : {"fp32", "bf16", "fp16"}, optional
+        in which weight gradients are summed over micro-batches and reduced; None: the recipe's. Megatron-LM takes fp32
+        for bf16 (``accumulate_allreduce_grads_in_fp32``, unless ``--grad-reduce-in-bf16``) and fp16 for fp16;
+        DeepSpeed's ``BF16_Optimizer`` sums in fp32; FSDP2's ``reduce_dtype`` follows ``param_dtype``; torchtitan sets
+        fp32
+    optimizer : str or Optimizer
+        a name in :data:`clustersim.workload.optimizer.OPTIMIZERS`, or an own one
     attention : {"flash", "unfused"}
     dropout : bool
         as GPT-2 and GPT-3 train; later models do not
@@ -158,7 +164,8 @@ class ParallelPlan:
     sequence_parallel: bool | None = None
     axis_order: tuple[str, ...] = ("tp", "cp", "dp", "pp")
     bucket_bytes: Annotated[int | None, Unit("B")] = None
-    gradient_dtype: Dtype = "fp32"
+    gradient_dtype: Dtype | None = None
+    optimizer: str | Optimizer = "adam"
     attention: Attention = "flash"
     dropout: bool = False
     overlap_dp: bool = True

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from clustersim.faults import BadInput
 from clustersim.workload.case import Case
 from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.precision import find_recipe
 from clustersim.workload.rules import find_faults
 from clustersim.workload.rules.experts import expert_notes
 from clustersim.workload.rules.sharding import sharding_notes
@@ -55,6 +56,7 @@ def resolve(case: Case) -> Resolved:
         case.plan,
         dp=case.replicas,
         vpp=case.num_virtual,
+        gradient_dtype=case.plan.gradient_dtype or find_recipe(case.dtype).gradients,
         schedule=case.schedule,
         sequence_parallel=case.sequence_parallel,
         axis_order=tuple(case.plan.axis_order),

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clustersim.workload.gradients import write_exchange, write_reductions, write_refresh, write_shared
-from clustersim.workload.optimizer import optimizer_step, resident_bytes
+from clustersim.workload.op import Collective
+from clustersim.workload.optimizer import find_optimizer, optimizer_step, resident_bytes
 from clustersim.workload.passes.fragment import WEIGHTS
 from clustersim.workload.pipeline import Trail, write_units
 from clustersim.workload.plan import ParallelPlan
@@ -51,19 +52,39 @@ def stage_program(
     """
     program = Program(f"stage {stage}")
     blocks = [p.block for chunk in chunks for p in chunk.placed]
-    counts = [(kind, sum(kind.parameters(block) for block in blocks)) for kind in kinds]
     resident: Counter[str] = Counter()
-    updates = []
-    for kind, parameters in counts:
-        sharding = kind.sharding
-        resident.update(_resident(parameters, shard, kind))
+    updates, gathered = [], []
+    for kind in kinds:
+        sharding, parameters = kind.sharding, sum(kind.parameters(block) for block in blocks)
+        matrices = [matrix for block in blocks for matrix in kind.matrices(block)]
+        resident.update(
+            resident_bytes(
+                parameters,
+                recipe=shard.recipe,
+                optimizer=plan.optimizer,
+                gradient_dtype=shard.gradient_dtype,
+                weight_shards=sharding.weights,
+                gradient_shards=sharding.gradients,
+                state_shards=sharding.optimizer,
+                matrices=matrices,
+            )
+        )
         step = optimizer_step(
-            -(-parameters // sharding.gradients),
-            dtype=shard.dtype,
+            parameters,
+            recipe=shard.recipe,
+            optimizer=plan.optimizer,
             gradient_dtype=shard.gradient_dtype,
-            shards=sharding.optimizer // sharding.gradients,
+            shards=sharding.optimizer,
+            gradient_shards=sharding.gradients,
+            weight_shards=sharding.weights,
+            matrices=matrices,
         )
         updates += [step] if parameters else []
+        whole = find_optimizer(plan.optimizer).gathered_nbytes(matrices, sharding.optimizer)
+        if whole:
+            gathered.append(
+                Collective(name="all-gather momentum", kind="all_gather", slot=kind.axis, nbytes=whole, axis="dp")
+            )
         resident[WEIGHTS] += int(sharding.extra_weights * parameters)
         resident[OPTIMIZER] += int(sharding.exchange_state * -(-parameters // sharding.optimizer))
     program.resident.update({key: nbytes for key, nbytes in resident.items() if nbytes})
@@ -78,12 +99,9 @@ def stage_program(
                 program.depend(op, after=[before])
         reduced = write_reductions(program, chunks, trail, shard, plan, kinds)
         shared = write_shared(program, chunks, reduced, shard, plan)
-        update = program.add(
-            step,
-            stream="compute",
-            after=sorted({*(r.op for r in reduced), *shared, *trail.exits}),
-            phase="optimizer",
-        )
+        ready = sorted({*(r.op for r in reduced), *shared, *trail.exits})
+        whole_here = [program.add(op, stream=op.slot, after=ready, phase="optimizer") for op in gathered]
+        update = program.add(step, stream="compute", after=whole_here or ready, phase="optimizer")
         exchanged = update
         if number == num_steps - 1:
             exchanged = write_exchange(program, chunks, kinds, update=update)
@@ -117,13 +135,3 @@ class _Step:
         """(op of this step, op of the following step that waits for it): what stream order does not say."""
         used = [(op, following.first_use[user]) for op, user in self.arrivals]
         return used + [(self.update, op) for op in following.gathers]
-
-
-def _resident(parameters: int, shard: Shard, kind: Replicas) -> dict[str, int]:
-    """Bytes held throughout, by memory key: each of the three over its own number of ranks."""
-    sharding = kind.sharding
-    splits = {"gpu/weights": sharding.weights, "gpu/gradients": sharding.gradients, "gpu/optimizer": sharding.optimizer}
-    return {
-        key: resident_bytes(-(-parameters // ranks), dtype=shard.dtype, gradient_dtype=shard.gradient_dtype)[key]
-        for key, ranks in splits.items()
-    }

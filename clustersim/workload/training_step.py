@@ -18,12 +18,12 @@ from clustersim.workload.mesh import Mesh
 from clustersim.workload.model import Model
 from clustersim.workload.model_flops import training_flops
 from clustersim.workload.plan import ParallelPlan
-from clustersim.workload.precision import find_recipe
+from clustersim.workload.precision import Recipe, find_recipe
 from clustersim.workload.process_groups import process_groups
 from clustersim.workload.resolve import Resolved, resolve
 from clustersim.workload.routing import expert_shards
 from clustersim.workload.schedule import Overlapped, Placement, Table, Unit, check, placement_of, units_of
-from clustersim.workload.shard import WIDTH, Dtype, Shard
+from clustersim.workload.shard import WIDTH, Shard
 from clustersim.workload.sharding.groups import parameter_groups
 from clustersim.workload.sharding.replicas import Replicas
 from clustersim.workload.sharding.strategy import strategy
@@ -41,7 +41,7 @@ def training_step(
     global_batch: int,
     micro_batch: int,
     seq_len: int,
-    dtype: Dtype = "bf16",
+    dtype: str | Recipe = "bf16",
     num_devices: int | None = None,
     name: str | None = None,
     devices: Sequence[int] | None = None,
@@ -58,8 +58,8 @@ def training_step(
         sequences of the step, with ``plan.sync_every`` of each of its steps; of one pass through a replica
     seq_len : int
         tokens of a sequence
-    dtype : {"bf16", "fp16", "fp32"}
-        of weights and activations
+    dtype : str or Recipe
+        number formats: a name in :data:`clustersim.workload.precision.RECIPES`, or an own recipe
     num_devices : int, optional
         GPUs to fill; gives dp where the plan leaves it open
     name : str, optional
@@ -96,7 +96,7 @@ def training_step(
         micro_batch=micro_batch,
         seq_len=seq_len,
         dtype=dtype if plan.gather_dtype is None else replace(find_recipe(dtype), gathered=plan.gather_dtype),
-        gradient_dtype=plan.gradient_dtype,
+        gradient_dtype=plan.gradient_dtype or find_recipe(dtype).gradients,
         tp=plan.tp,
         sequence_parallel=bool(plan.sequence_parallel),
         attention=plan.attention,
@@ -144,7 +144,7 @@ def training_step(
     )
 
 
-def ledger(model: Model, *, tokens: int, seq_len: int, dtype: str) -> Ledger:
+def ledger(model: Model, *, tokens: int, seq_len: int, dtype: str | Recipe) -> Ledger:
     """Model FLOP of a step.
 
     As :func:`clustersim.workload.model_flops.training_flops` counts them: with N matmul parameters that a token meets,
@@ -156,7 +156,7 @@ def ledger(model: Model, *, tokens: int, seq_len: int, dtype: str) -> Ledger:
         tokens=tokens,
         model_flops=flops.total,
         model_flops_full_attention=flops.total_full_attention,
-        dtype=dtype,
+        dtype=find_recipe(dtype).activation_operand.dtype,
     )
 
 
@@ -210,17 +210,20 @@ def _table(resolved: Resolved, placement: Placement) -> Table:
 
 def _as_mapping(plan: ParallelPlan) -> dict[str, Any]:
     """The resolved plan as plain values."""
-    default = default_bucket_parameters(plan.dp or 1) * WIDTH[plan.gradient_dtype]
+    default = default_bucket_parameters(plan.dp or 1) * WIDTH[plan.gradient_dtype or "fp32"]
     filled = replace(plan, bucket_bytes=default if plan.bucket_bytes is None else plan.bucket_bytes)
-    schedule = plan.schedule if isinstance(plan.schedule, str) else getattr(plan.schedule, "__name__", "own")
-    own = None if plan.sharding is None else getattr(plan.sharding, "__name__", "own")
-    return asdict(replace(filled, schedule=None, sharding=None)) | {
-        "schedule": schedule,
-        "sharding": own,
+    own = {name: getattr(plan, name) for name in ("schedule", "sharding", "optimizer")}
+    return asdict(replace(filled, schedule=None, sharding=None, optimizer="adam")) | {
+        **{name: thing if thing is None or isinstance(thing, str) else _name(thing) for name, thing in own.items()},
         "axis_order": list(plan.axis_order),
         "recompute_modules": list(plan.recompute_modules),
         "zeropp": list(plan.zeropp),
     }
+
+
+def _name(thing: object) -> str:
+    """What a user's own schedule, strategy or optimizer is called."""
+    return str(getattr(thing, "name", None) or getattr(thing, "__name__", None) or "own")
 
 
 _NAMES = {"dp": ("dp_inner", "dp_outer")}

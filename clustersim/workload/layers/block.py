@@ -52,6 +52,8 @@ class Block:
         weights on this rank that every data-parallel rank holds
     replicated_parameters : int
         of these, weights that every tensor-parallel rank holds
+    expert_matrices : tuple[Matrix, ...]
+        of those of experts
     expert_parameters : int
         weights of experts on this rank, which only ranks with the same experts hold; not in ``parameters``
     matrices : tuple[Matrix, ...]
@@ -79,6 +81,7 @@ class Block:
     parameters: int = 0
     replicated_parameters: int = 0
     expert_parameters: int = 0
+    expert_matrices: tuple[Matrix, ...] = ()
     matrices: tuple[Matrix, ...] = ()
     gathers: bool = False
     reduces: bool = False

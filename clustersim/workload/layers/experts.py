@@ -76,6 +76,7 @@ def experts(shard: Shard) -> Block:
         replicated_parameters=router + gate,
         expert_parameters=expert_parameters(shard, model.experts, share),
         matrices=tuple(_matrices(shard, model.experts)),
+        expert_matrices=tuple(_expert_matrices(shard, model.experts, share)),
         kept=sum(tensor.nbytes for tensor in kept),
         weight_kept=_weight_kept(shard, model.experts, share),
         forward_workspace=copies,
@@ -179,6 +180,13 @@ def _matrices(shard: Shard, experts: Experts) -> Iterator[Matrix]:
         (hidden, wide), (ffn, _) = shared_matrices(shard, experts)
         yield Matrix(features_in=hidden, features_out=ffn, count=wide // ffn)
         yield Matrix(features_in=ffn, features_out=hidden)
+
+
+def _expert_matrices(shard: Shard, experts: Experts, share: ExpertShard) -> Iterator[Matrix]:
+    """Of the weights of this rank's own experts; gate and up each by itself."""
+    (hidden, wide), (ffn, _) = expert_matrices(shard, experts, share)
+    yield Matrix(features_in=hidden, features_out=ffn, count=len(share.tokens) * (wide // ffn))
+    yield Matrix(features_in=ffn, features_out=hidden, count=len(share.tokens))
 
 
 def _weight_kept(shard: Shard, experts: Experts, share: ExpertShard) -> int:

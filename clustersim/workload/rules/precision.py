@@ -13,6 +13,6 @@ __all__ = ["gradient_faults"]
 
 def gradient_faults(case: Case) -> Iterator[Fault]:
     given, width = case.plan.gradient_dtype, find_recipe(case.dtype).activations
-    if given not in ("fp32", width):
+    if given not in (None, "fp32", width):
         rule = f"must be fp32 or the training dtype {width}"
         yield Fault(key="plan.gradient_dtype", value=given, rule=rule, nearest=width)

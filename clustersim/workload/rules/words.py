@@ -7,9 +7,10 @@ from typing import get_args
 
 from clustersim.faults import Fault, nearest_name
 from clustersim.workload.case import Case
+from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.precision import RECIPES
 from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
-from clustersim.workload.schedule import SCHEDULES
+from clustersim.workload.schedule import SCHEDULES, is_path
 from clustersim.workload.shard import WIDTH, Attention
 from clustersim.workload.sharding.zeropp import PARTS
 
@@ -28,13 +29,14 @@ def word_faults(case: Case) -> Iterator[Fault]:
         ("plan.recompute_method", plan.recompute_method, get_args(RecomputeMethod)),
         *(("plan.recompute_modules", name, tuple(MODULES)) for name in plan.recompute_modules),
         ("plan.attention", plan.attention, get_args(Attention)),
-        ("plan.gradient_dtype", plan.gradient_dtype, tuple(WIDTH)),
         ("plan.sync_dtype", plan.sync_dtype, tuple(WIDTH)),
         *(("plan.zeropp", name, PARTS) for name in plan.zeropp),
     ]
-    optional = {"plan.gather_dtype": plan.gather_dtype, "plan.reduce_dtype": plan.reduce_dtype}
+    optional = {f"plan.{name}": getattr(plan, name) for name in ("gradient_dtype", "gather_dtype", "reduce_dtype")}
     choices += [(key, given, tuple(WIDTH)) for key, given in optional.items() if given is not None]
-    if not (plan.schedule is None or callable(plan.schedule) or _is_path(plan.schedule)):
+    if isinstance(plan.optimizer, str):
+        choices.append(("plan.optimizer", plan.optimizer, tuple(OPTIMIZERS)))
+    if not (plan.schedule is None or callable(plan.schedule) or is_path(plan.schedule)):
         choices.append(("plan.schedule", plan.schedule, tuple(SCHEDULES)))
     if isinstance(case.dtype, str):
         choices.append(("dtype", case.dtype, tuple(RECIPES)))
@@ -54,8 +56,3 @@ def word_faults(case: Case) -> Iterator[Fault]:
             rule=f"must name each of {', '.join(_AXES)} once, innermost first",
             nearest=_AXES,
         )
-
-
-def _is_path(schedule: object) -> bool:
-    """A table of the user's own, not a short name."""
-    return isinstance(schedule, str) and ("/" in schedule or schedule.endswith((".csv", ".toml")))

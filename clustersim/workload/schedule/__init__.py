@@ -20,7 +20,7 @@ from clustersim.workload.schedule.placement import Placement, bidirectional, loo
 from clustersim.workload.schedule.unit import Overlapped, Schedule, Table, Unit, units_of
 from clustersim.workload.schedule.v_half import v_half
 from clustersim.workload.schedule.v_min import v_min
-from clustersim.workload.schedule.written import from_table, read_table
+from clustersim.workload.schedule.written import from_table, is_path, read_table
 from clustersim.workload.schedule.zb_v import zb_v
 from clustersim.workload.schedule.zero_bubble import zb_h1, zb_h2
 
@@ -43,6 +43,7 @@ __all__ = [
     "ideal",
     "interleaved",
     "interleaved_zero_bubble",
+    "is_path",
     "legal",
     "loop",
     "one_f_one_b",

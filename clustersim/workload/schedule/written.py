@@ -14,7 +14,7 @@ from clustersim.workload.schedule.placed import PlacedSchedule
 from clustersim.workload.schedule.placement import Placement, bidirectional, loop, vee
 from clustersim.workload.schedule.unit import Overlapped, Table, Unit, units_of
 
-__all__ = ["from_table", "read_table"]
+__all__ = ["from_table", "is_path", "read_table"]
 
 _UNIT = re.compile(r"([FBIW])(\d+)(?:\.(\d+))?")
 _KEYS = ("rows", "placement")
@@ -59,6 +59,11 @@ def from_table(rows: Sequence[Sequence[str]], *, placement: str = "loop", name: 
         with every text that is no unit
     """
     return _schedule(rows, placement, name, file="")
+
+
+def is_path(schedule: object) -> bool:
+    """Whether a plan's schedule is the path of a table, not a short name."""
+    return isinstance(schedule, str) and ("/" in schedule or schedule.endswith((".csv", ".toml")))
 
 
 def read_table(path: str | Path) -> PlacedSchedule:

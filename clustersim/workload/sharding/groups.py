@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Literal
 
+from clustersim.workload.layers.kernels import weight_cast
 from clustersim.workload.layers.placed import Placed
+from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Collective, Compute
 from clustersim.workload.passes.parameter_group import ParameterGroup
 from clustersim.workload.shard import WIDTH, Shard
@@ -44,12 +46,16 @@ def parameter_groups(
     for blocks in _together(placed, kinds):
         weights = [(kind, sum(kind.parameters(placed[i].block) for i in blocks)) for kind in kinds]
 
-        def ops(when: When, weights: list[tuple[Replicas, int]] = weights) -> Iterator[Compute | Collective]:
+        def ops(
+            when: When, weights: list[tuple[Replicas, int]] = weights, blocks: tuple[int, ...] = blocks
+        ) -> Iterator[Compute | Collective]:
             for kind, parameters in weights:
                 reduces = kind.sharding.each_micro_batch or (last and kind.in_passes)
                 if parameters and (when != "reduce" or reduces):
                     moves = getattr(kind.sharding, when)
                     yield from ops_of(moves, parameters, axis=kind.axis, ranks=kind.ranks)
+                    if moves and when != "reduce":
+                        yield from _cast(shard, [m for i in blocks for m in kind.matrices(placed[i].block)])
 
         group = ParameterGroup(
             blocks=blocks,
@@ -68,6 +74,13 @@ def parameter_groups(
         if group.gather or group.reduce:
             found.append(group)
     return tuple(found)
+
+
+def _cast(shard: Shard, matrices: Sequence[Matrix]) -> Iterator[Compute]:
+    """What a quantised recipe makes of gathered weights, each time anew."""
+    kernels = weight_cast(shard.recipe, matrices)
+    if kernels:
+        yield Compute(name="cast weights", kind="quantise", kernels=kernels)
 
 
 def _together(placed: Sequence[Placed], kinds: Sequence[Replicas]) -> Iterator[tuple[int, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clustersim.workload.layers.block import Block
+from clustersim.workload.matrix import Matrix
 from clustersim.workload.sharding.sharding import Sharding
 
 __all__ = ["Replicas"]
@@ -30,6 +31,10 @@ class Replicas:
     def parameters(self, block: Block) -> int:
         """The block's weights of this kind on one rank, when nothing is split."""
         return block.parameters if self.axis == "dp" else block.expert_parameters
+
+    def matrices(self, block: Block) -> tuple[Matrix, ...]:
+        """Those of its weights of this kind that are matrices."""
+        return block.matrices if self.axis == "dp" else block.expert_matrices
 
     @property
     def in_passes(self) -> bool:

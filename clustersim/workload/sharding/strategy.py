@@ -45,7 +45,7 @@ def strategy(plan: ParallelPlan, recipe: Recipe) -> Strategy:
 
 
 def _each_step(plan: ParallelPlan, recipe: Recipe) -> Strategy:
-    weight, gradient = recipe.gathered_width, WIDTH[plan.gradient_dtype]
+    weight, gradient = recipe.gathered_width, WIDTH[plan.gradient_dtype or recipe.gradients]
     reduced = None if plan.reduce_dtype is None else WIDTH[plan.reduce_dtype]
     if plan.zeropp:
         return partial(
