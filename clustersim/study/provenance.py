@@ -42,7 +42,8 @@ def provenance(setup: JobSetup, topology: Topology, job: Job) -> dict[str, Any]:
     """
     cards = cards_of(setup)
     settings = {key: _plain(setup.value(key)) for key in KEYS if setup.value(key) is not None}
-    settings |= {f"plan.{name}": value for name, value in job.plan.items() if f"plan.{name}" in KEYS}
+    resolved = {f"plan.{name}": value for name, value in job.plan.items() if value is not None}
+    settings |= {key: value for key, value in resolved.items() if key in KEYS}
     settings |= {"nodes": topology.num_nodes}
     # Where a file lies does not change a run, what stands in it does.
     # The first topology is the run's; others are those of a mix.

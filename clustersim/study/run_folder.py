@@ -174,7 +174,8 @@ def _draw(result: Result) -> Axes:
 def _job_card(setup: JobSetup, result: Result) -> str:
     """The job as TOML: what was given, and what was derived in its place."""
     resolved = result.inputs["settings"]
-    values = {key: resolved[key] for key in KEYS if key in setup.values or key in _STATED or key.startswith("plan.")}
+    wanted = {key for key in KEYS if key in setup.values or key in _STATED or key.startswith("plan.")}
+    values = {key: value for key, value in resolved.items() if key in wanted}
     if "plan.bucket_bytes" not in setup.values:  # a rule of its own, and no setting where nothing is reduced
         del values["plan.bucket_bytes"]
     for card in reversed(cards_of(setup)):  # the first topology is the run's; others are those of a mix
