@@ -23,7 +23,7 @@ def plot(
     name: str | None = None,
     /,
     *,
-    kind: Literal["timeline", "breakdown", "memory", "links"] = "timeline",
+    kind: Literal["timeline", "pipeline", "breakdown", "memory", "links"] = "timeline",
     settings: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     out: Path,
 ) -> int:
@@ -36,7 +36,7 @@ def plot(
     name
         of the topology: a card or a file
     kind
-        timeline, breakdown, memory or links; the last two are not in a run folder: its job is simulated again
+        timeline, pipeline, breakdown, memory or links; the last two are not in a run folder: its job is simulated again
     settings
         KEY=VALUE of a topology, as often as needed: nodes, nics_per_node, fabric.*, node.*
     out
@@ -65,7 +65,7 @@ def plot(
         cluster = load_cluster(name, settings)
         save(lambda: _of_cluster(cluster), out)
     else:
-        save(lambda: (_from_trace if kind in ("timeline", "breakdown") else _from_result)(run, kind), out)
+        save(lambda: (_from_result if kind in ("memory", "links") else _from_trace)(run, kind), out)
     print(f"written to {out}")
     return OK
 
@@ -82,7 +82,9 @@ def _from_trace(run: str, kind: str) -> Axes:
     from clustersim.study.run_folder import open_run
 
     trace = open_run(run).trace
-    return figures.timeline(trace) if kind == "timeline" else figures.breakdown(analysis.breakdown(trace))
+    if kind == "breakdown":
+        return figures.breakdown(analysis.breakdown(trace))
+    return figures.timeline(trace) if kind == "timeline" else figures.pipeline(trace)
 
 
 def _from_result(run: str, kind: str) -> Axes:

@@ -150,7 +150,7 @@ class TestCompare:
 
 
 class TestPlot:
-    @pytest.mark.parametrize("kind", ["timeline", "breakdown", "memory", "links"])
+    @pytest.mark.parametrize("kind", ["timeline", "pipeline", "breakdown", "memory", "links"])
     def test_of_a_folder_and_of_a_job(self, call: Callable[..., Any], kind: str) -> None:
         call("run", *SHORT, "--out", "a")
         assert call("plot", "a", "--kind", kind, "--out", "of_folder.png").code == 0
