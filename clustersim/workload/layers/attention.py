@@ -7,14 +7,13 @@ from clustersim.workload.activations import kept_by_block
 from clustersim.workload.layers.block import Block, Part
 from clustersim.workload.layers.kernels import (
     gemm,
-    linear,
-    linear_input_gradient,
     linear_weight_gradient,
     memory_pass,
     weight_gradient_nbytes,
 )
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.piece import Piece
+from clustersim.workload.layers.product import Product
 from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
@@ -37,23 +36,16 @@ def attention(shard: Shard) -> Block:
     return Block(
         kind="attention",
         forward=(
-            _piece(
-                "attention forward",
-                *linear(shard, *qkv),
-                *_between(shard, passes=2),
-                *_core_forward(shard),
-                *linear(shard, *out),
-            ),
+            _product("attention forward", shard, qkv),
+            _piece("attention forward", *_between(shard, passes=2), *_core_forward(shard)),
+            _product("attention forward", shard, out),
         ),
         backward=(
-            _piece("attention backward", *_mask_backward(shard), *linear_input_gradient(shard, *out)),
+            *(_piece("attention backward", mask) for mask in _mask_backward(shard)),
+            _product("attention backward", shard, out, of_gradient=True),
             _weights(*linear_weight_gradient(shard, *out)),
-            _piece(
-                "attention backward",
-                *_core_backward(shard),
-                *_between(shard, passes=3),
-                *linear_input_gradient(shard, *qkv),
-            ),
+            _piece("attention backward", *_core_backward(shard), *_between(shard, passes=3)),
+            _product("attention backward", shard, qkv, of_gradient=True),
             _weights(*linear_weight_gradient(shard, *qkv)),
         ),
         parts=(
@@ -82,6 +74,11 @@ def _compute(name: str, *kernels: Kernel) -> Compute:
 
 def _piece(name: str, *kernels: Kernel) -> Piece:
     return Piece(op=_compute(name, *kernels))
+
+
+def _product(name: str, shard: Shard, features: tuple[int, int], *, of_gradient: bool = False) -> Piece:
+    product = Product(features_in=features[0], features_out=features[1], of_gradient=of_gradient)
+    return Piece(op=_compute(name, *product.kernels(shard)), product=product)
 
 
 def _weights(*kernels: Kernel) -> Piece:

@@ -6,14 +6,13 @@ from clustersim.hardware.kernel import Kernel
 from clustersim.workload.activations import kept_by_block
 from clustersim.workload.layers.block import Block, Part
 from clustersim.workload.layers.kernels import (
-    linear,
-    linear_input_gradient,
     linear_weight_gradient,
     memory_pass,
     weight_gradient_nbytes,
 )
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.piece import Piece
+from clustersim.workload.layers.product import Product
 from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
@@ -32,25 +31,16 @@ def mlp(shard: Shard) -> Block:
     return Block(
         kind="mlp",
         forward=(
-            _piece(
-                "mlp forward",
-                *linear(shard, *first),
-                memory_pass(activation, dtype=shard.recipe.activations),
-                *linear(shard, *second),
-            ),
+            _product("mlp forward", shard, first),
+            _piece("mlp forward", memory_pass(activation, dtype=shard.recipe.activations)),
+            _product("mlp forward", shard, second),
         ),
         backward=(
-            _piece(
-                "mlp backward",
-                *([memory_pass(mask, dtype=shard.recipe.activations)] if shard.dropout else []),
-                *linear_input_gradient(shard, *second),
-            ),
+            *([_piece("mlp backward", memory_pass(mask, dtype=shard.recipe.activations))] if shard.dropout else []),
+            _product("mlp backward", shard, second, of_gradient=True),
             _weights(*linear_weight_gradient(shard, *second)),
-            _piece(
-                "mlp backward",
-                memory_pass(activation_backward, dtype=shard.recipe.activations),
-                *linear_input_gradient(shard, *first),
-            ),
+            _piece("mlp backward", memory_pass(activation_backward, dtype=shard.recipe.activations)),
+            _product("mlp backward", shard, first, of_gradient=True),
             _weights(*linear_weight_gradient(shard, *first)),
         ),
         parts=(
@@ -79,6 +69,11 @@ def mlp(shard: Shard) -> Block:
 
 def _piece(name: str, *kernels: Kernel) -> Piece:
     return Piece(op=_compute(name, *kernels))
+
+
+def _product(name: str, shard: Shard, features: tuple[int, int], *, of_gradient: bool = False) -> Piece:
+    product = Product(features_in=features[0], features_out=features[1], of_gradient=of_gradient)
+    return Piece(op=_compute(name, *product.kernels(shard)), product=product)
 
 
 def _weights(*kernels: Kernel) -> Piece:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from clustersim.workload.layers.product import Product
 from clustersim.workload.op import Collective, Compute
 
 __all__ = ["Piece", "fused", "serial"]
@@ -22,11 +23,14 @@ class Piece:
         any case
     weight : bool
         computes gradients of weights: nothing but the optimizer waits for it, so a schedule may put it off
+    product : Product, optional
+        all that the op is, where its tokens may come or go in parts
     """
 
     op: Compute | Collective
     after: tuple[int, ...] | None = None
     weight: bool = False
+    product: Product | None = None
 
 
 def serial(*ops: Compute | Collective) -> tuple[Piece, ...]:
@@ -47,7 +51,7 @@ def fused(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
         if after is None and isinstance(piece.op, Compute) and isinstance(before, Compute):
             named = found[-1] if not found[-1].weight else piece
             joined = replace(before, name=named.op.name, kernels=before.kernels + piece.op.kernels)
-            found[-1] = replace(found[-1], op=joined, weight=found[-1].weight and piece.weight)
+            found[-1] = replace(found[-1], op=joined, weight=found[-1].weight and piece.weight, product=None)
         else:
             found.append(replace(piece, after=after))
         place.append(len(found) - 1)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from clustersim.workload.layers.block import again
 from clustersim.workload.layers.head import loss_reductions
+from clustersim.workload.layers.piece import fused
 from clustersim.workload.layers.placed import Placed
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Chain, Fragment
 from clustersim.workload.passes.parameter_group import ParameterGroup, Traffic
@@ -103,7 +104,7 @@ def forward_block(
     if block.gathers and shard.sequence_parallel:
         numbers.append(chain.add(gather(shard, f"{block.kind} input"), layer=layer))
         transient += shard.full_nbytes
-    pieces = [replace(p, op=again(p.op)) for p in block.forward] if repeated else block.forward
+    pieces = fused([replace(p, op=again(p.op)) for p in block.forward] if repeated else block.forward)
     done = Counter(end or {})
     done[WORKSPACE] -= transient
     begin = Counter(start)
