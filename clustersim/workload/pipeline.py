@@ -50,7 +50,8 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
 
     Messages have a stream for each slot, so that no send holds up the computation. The receive of the unit at position
     k is posted when unit k - 2 has ended: one buffer ahead. What is received is held from then on; what is sent is held
-    until it has left. Two overlapped units are one position: both wait for the inputs of both, and their ops alternate.
+    until it has left. Two overlapped units are one position: both wait for the inputs of both, and alternate, so that
+    what one waits for passes beside the kernels of the other.
     Weights are gathered ahead across units, as far as there is room for them.
 
     Parameters

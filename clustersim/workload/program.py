@@ -223,7 +223,10 @@ class Program:
         return offset
 
     def weave(self, others: Sequence[Program], *, micro_batches: Sequence[int]) -> list[Sequence[int]]:
-        """Append copies of several fragments with their ops alternating, each evenly over the whole length.
+        """Append copies of several fragments with their spans alternating, each evenly over the whole length.
+
+        A span ends before a kernel that waits for another stream, so that what one fragment waits for passes beside the
+        span of another. Of spans that are as far, that of the last fragment goes first.
 
         Parameters
         ----------
@@ -244,17 +247,34 @@ class Program:
         for part, other, micro_batch in zip(parts, others, micro_batches, strict=True):
             part.extend(other, micro_batch=micro_batch)
         order = sorted(
-            ((2 * k + 1) / (2 * len(part)), which, k) for which, part in enumerate(parts) for k in range(len(part))
+            ((2 * span + 1) / (2 * spans[-1] + 2), -which, which, k)
+            for which, part in enumerate(parts)
+            for spans in [part._spans()]
+            for k, span in enumerate(spans)
         )
         offset = len(self._op)
         places: list[list[int]] = [[0] * len(part) for part in parts]
-        for number, (_, which, k) in enumerate(order):
+        for number, (*_, which, k) in enumerate(order):
             places[which][k] = offset + number
         apart = Program(self.name)
         offsets = [apart.extend(part) for part in parts]
-        old = [offsets[which] + k for _, which, k in order]
+        old = [offsets[which] + k for *_, which, k in order]
         self._take(apart, old, {o: offset + n for n, o in enumerate(old)})
         return list(places)
+
+    def _spans(self) -> list[int]:
+        """For each op the number of its span, see :meth:`weave`."""
+        kernels = self._streams.get("compute", -1)
+        waits = {
+            after
+            for before, after in zip(self._before, self._after, strict=True)
+            if self._stream[after] == kernels != self._stream[before]
+        }
+        number, spans = 0, []
+        for k in range(len(self)):
+            number += k > 0 and k in waits
+            spans.append(number)
+        return spans
 
     def _take(self, other: Program, order: Sequence[int], place: Mapping[int, int]) -> None:
         """Append the ops of ``other`` in another order."""

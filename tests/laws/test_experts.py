@@ -125,7 +125,7 @@ def test_dualpipe_hides_the_exchange_of_one_unit_behind_the_kernels_of_the_other
         whole, alone = exposed(run.trace_of([0]), names)
         parts[schedule] = alone / whole
     assert parts["1f1b"] > 0.9
-    assert parts["dualpipe"] < 0.7 * parts["1f1b"]
+    assert parts["dualpipe"] < 0.5 * parts["1f1b"]
 
 
 _SENT = ("tokens", "expert outputs", "output gradients", "input gradients")
