@@ -89,8 +89,6 @@ def _shapes(case: Case, num_places: int) -> Iterator[str]:
             f"tp {plan.tp} is more than the {model.num_kv_heads} key and value heads: each is held by "
             f"{plan.tp // model.num_kv_heads} ranks; the sum of their gradients is left out"
         )
-    if model.parallel_residual:
-        yield "parallel residual: attention and MLP are done one after the other, each with its own reduction over tp"
     if case.seq_len > model.max_seq_len:
         yield f"seq_len {case.seq_len} is longer than the {model.max_seq_len} tokens of the model's card"
 

@@ -48,6 +48,8 @@ class Shard:
         on attention probabilities and on the output of both blocks
     experts : ExpertShard, optional
         the rank's experts and their tokens, where the model has experts
+    window : int, optional
+        tokens that attention of the layer at hand looks back on; None: the whole sequence
     """
 
     model: Model
@@ -60,6 +62,7 @@ class Shard:
     attention: Attention = "flash"
     dropout: bool = False
     experts: ExpertShard | None = None
+    window: int | None = None
 
     @property
     def recipe(self) -> Recipe:
@@ -95,6 +98,16 @@ class Shard:
     def residual_nbytes(self) -> int:
         """The residual stream of a micro-batch on this rank [B]: what goes from stage to stage."""
         return self.width * self.rows * self.model.hidden
+
+    @property
+    def pairs2(self) -> int:
+        """Twice the pairs of tokens of one sequence that attention lets meet: s² under the causal mask, 2·s² without.
+
+        A window of w < s tokens leaves 2·s·w - w².
+        """
+        s = self.seq_len
+        w = s if self.window is None else min(self.window, s)
+        return 2 * s * w - w**2 if self.model.causal else 2 * s**2
 
     @property
     def heads(self) -> int:

@@ -8,10 +8,6 @@ __all__ = ["unsupported_parts"]
 
 _SUBLAYERS = frozenset({"attention", "mlp", "experts"})
 _FIELDS = (
-    "shared_norm",
-    "post_norms",
-    "attention_sinks",
-    "relative_buckets",
     "token_types",
     "head_bias",
     "head_transform",

@@ -77,5 +77,3 @@ def test_notes(llama: Model, plan: dict[str, Any], note: str) -> None:
 def test_notes_on_the_model(llama: Model) -> None:
     (padded,) = resolved(replace(llama, vocab=1001), dp=1, tp=2).notes
     assert padded == "vocab 1001 padded to 1024, a multiple of 128 x tp 2"
-    (parallel,) = resolved(replace(llama, parallel_residual=True), dp=1).notes
-    assert "one after the other" in parallel

@@ -22,17 +22,20 @@ __all__ = ["attention"]
 
 
 def attention(shard: Shard) -> Block:
-    """Self-attention of one layer with causal mask.
+    """Self-attention of one layer.
 
-    Biases are added in the epilogues of the GEMMs; ALiBi inside the attention kernels. Rotary embedding is one pass
-    over queries and keys. The weight gradient of the q, k, v projection is what may overlap the reduction of the
-    input's gradient, as in Megatron-LM.
+    Biases are added in the epilogues of the GEMMs; ALiBi and sinks inside the attention kernels. Rotary embedding is
+    one pass over what is rotated of queries and keys. Relative positions are a bias on the scores, one matrix of s × s
+    a head, which each kernel reads, and whose gradient it writes; the look-up in their table and the sum into it are
+    left out. The weight gradient of the q, k, v projection is what may overlap the reduction of the input's gradient,
+    as in Megatron-LM.
     """
     model, rows, w = shard.model, shard.tokens, shard.width
     qkv = (model.hidden, shard.qkv_features)
     out = (shard.query_features, model.hidden)
     core_kept = kept_by_block(shard, "attention", part="core")
     scores = w * _scores(shard) if shard.attention == "unfused" else 0
+    bias = _position_bias(shard) // shard.micro_batch
     return Block(
         kind="attention",
         forward=(
@@ -63,8 +66,11 @@ def attention(shard: Shard) -> Block:
         reduces=True,
         kept=kept_by_block(shard, "attention"),
         weight_kept=weight_gradient_nbytes(shard, qkv, out),
-        forward_workspace=shard.full_nbytes + scores,
-        backward_workspace=shard.full_nbytes + w * rows * (shard.query_features + shard.qkv_features) + 2 * scores,
+        forward_workspace=shard.full_nbytes + scores + bias,
+        backward_workspace=shard.full_nbytes
+        + w * rows * (shard.query_features + shard.qkv_features)
+        + 2 * scores
+        + 2 * bias,
     )
 
 
@@ -91,6 +97,7 @@ def _parameters(shard: Shard) -> int:
         (model.hidden + model.qkv_bias) * shard.qkv_features
         + (shard.query_features + model.attention_output_bias) * model.hidden
         + _qk_norm_parameters(shard)
+        + model.attention_sinks * shard.heads
     )
 
 
@@ -103,6 +110,11 @@ def _scores(shard: Shard) -> int:
     return shard.micro_batch * shard.heads * shard.seq_len**2
 
 
+def _position_bias(shard: Shard) -> int:
+    """Bytes of the bias of relative positions for all sequences; it is the same for each."""
+    return (shard.model.positions == "relative") * shard.width * _scores(shard)
+
+
 def _between(shard: Shard, *, passes: int) -> tuple[Kernel, ...]:
     """What stands between projection and attention; a norm reads its input again backward, a rotation does not."""
     q_and_k = shard.width * shard.tokens * (shard.query_features + shard.key_features)
@@ -110,7 +122,8 @@ def _between(shard: Shard, *, passes: int) -> tuple[Kernel, ...]:
     if shard.model.qk_norm:
         kernels.append(memory_pass(passes * q_and_k, dtype=shard.recipe.activations))
     if shard.model.positions == "rope":
-        kernels.append(memory_pass(2 * q_and_k, dtype=shard.recipe.activations))
+        rotated = round(shard.model.rotary_fraction * q_and_k)
+        kernels.append(memory_pass(2 * rotated, dtype=shard.recipe.activations))
     return tuple(kernels)
 
 
@@ -123,17 +136,17 @@ def _mask_backward(shard: Shard) -> tuple[Kernel, ...]:
 def _core_forward(shard: Shard) -> tuple[Kernel, ...]:
     """Scores, softmax and context.
 
-    Flash: 2 products of s²·d a head, halved by the causal mask, so 2·b·a·s²·d FLOP; reads q, k, v, writes the output
-    and 4 bytes a row. Unfused: both products over the whole square, and a fused scale, mask and softmax pass.
+    Flash: 2 products over the p pairs that the mask lets through, 4·b·a·p·d FLOP; reads q, k, v, writes the output and
+    4 bytes a row. Unfused: both products over the whole square, and a fused scale, mask and softmax pass.
     """
     b, a, s, d = shard.micro_batch, shard.heads, shard.seq_len, shard.model.head_dim
     if shard.attention == "flash":
         nbytes = shard.width * shard.tokens * (shard.qkv_features + shard.query_features) + 4 * shard.tokens * a
-        return (_flash(shard, flops=2 * b * a * s * s * d, nbytes=nbytes),)
+        return (_flash(shard, flops=2 * b * a * shard.pairs2 * d, nbytes=nbytes + _position_bias(shard)),)
     passes = 2 * shard.width + shard.dropout * (2 * shard.width + 1)
     return (
         gemm(s, s, d, batch=b * a, dtype=shard.recipe.products),
-        memory_pass(passes * _scores(shard), dtype=shard.recipe.activations),
+        memory_pass(passes * _scores(shard) + _position_bias(shard), dtype=shard.recipe.activations),
         gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
     )
 
@@ -141,8 +154,8 @@ def _core_forward(shard: Shard) -> tuple[Kernel, ...]:
 def _core_backward(shard: Shard) -> tuple[Kernel, ...]:
     """Gradients of q, k and v.
 
-    Flash: 5 products instead of 2, since the scores are computed again, so 5·b·a·s²·d FLOP after halving; reads q, k,
-    v, the output, its gradient and the row statistics, writes three gradients. Unfused: 4 products.
+    Flash: 5 products instead of 2, since the scores are computed again, so 10·b·a·p·d FLOP; reads q, k, v, the output,
+    its gradient and the row statistics, writes three gradients. Unfused: 4 products.
 
     References
     ----------
@@ -151,26 +164,26 @@ def _core_backward(shard: Shard) -> tuple[Kernel, ...]:
     b, a, s, d = shard.micro_batch, shard.heads, shard.seq_len, shard.model.head_dim
     if shard.attention == "flash":
         nbytes = 2 * shard.width * shard.tokens * (shard.qkv_features + shard.query_features) + 4 * shard.tokens * a
-        return (_flash(shard, flops=5 * b * a * s * s * d, nbytes=nbytes),)
+        return (_flash(shard, flops=5 * b * a * shard.pairs2 * d, nbytes=nbytes + 2 * _position_bias(shard)),)
     passes = 3 * shard.width + shard.dropout * (2 * shard.width + 1)
     return (
         gemm(s, s, d, batch=b * a, dtype=shard.recipe.products),
         gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
-        memory_pass(passes * _scores(shard), dtype=shard.recipe.activations),
+        memory_pass(passes * _scores(shard) + _position_bias(shard), dtype=shard.recipe.activations),
         gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
         gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
     )
 
 
 def _flash(shard: Shard, *, flops: int, nbytes: int) -> Kernel:
-    """One fused kernel; m and n are the query and key lengths, k the head's width, batch the heads of all sequences."""
+    """One fused kernel: m queries, n keys that one of them may see, heads of width k, a batch of b·a."""
     return Kernel(
         kind="attention",
         dtype=shard.recipe.products,
         flops=flops,
         nbytes=nbytes,
         m=shard.seq_len,
-        n=shard.seq_len,
+        n=min(shard.seq_len, shard.window or shard.seq_len),
         k=shard.model.head_dim,
         batch=shard.micro_batch * shard.heads,
     )

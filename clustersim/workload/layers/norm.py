@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.activations import kept_by_block
 from clustersim.workload.layers.block import Block, Part
@@ -10,7 +12,7 @@ from clustersim.workload.layers.piece import serial
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
-__all__ = ["middle_norm", "norm", "norm_part", "residual"]
+__all__ = ["middle_norm", "norm", "norm_part", "post_norm", "residual"]
 
 
 def norm(shard: Shard, *, kind: str = "norm", produces: bool = False) -> Block:
@@ -43,6 +45,12 @@ def middle_norm(shard: Shard) -> Block:
         replicated_parameters=plain.replicated_parameters,
         kept=kept_by_block(shard, "norm"),
     )
+
+
+def post_norm(shard: Shard) -> Block:
+    """A norm of what a sublayer adds to the residual stream; it keeps its input."""
+    plain = norm(shard, kind="post norm")
+    return replace(plain, kept=shard.residual_nbytes)
 
 
 def residual(shard: Shard) -> Block:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clustersim.workload.layers.attention import attention
 from clustersim.workload.layers.block import Block
@@ -12,7 +12,8 @@ from clustersim.workload.layers.experts import experts
 from clustersim.workload.layers.head import head
 from clustersim.workload.layers.mlp import mlp
 from clustersim.workload.layers.mtp import mtp_embedding, mtp_input
-from clustersim.workload.layers.norm import middle_norm, norm, residual
+from clustersim.workload.layers.norm import middle_norm, norm, post_norm, residual
+from clustersim.workload.layers.parallel import parallel
 from clustersim.workload.shard import Shard
 from clustersim.workload.stages import Chunk
 from clustersim.workload.sublayer import Sublayer
@@ -48,14 +49,14 @@ def blocks(shard: Shard, chunk: Chunk, *, tied_here: bool, embedded_here: bool =
         embedding and head stand on one stage
     """
     model = shard.model
-    layers: dict[tuple[Sublayer, ...], list[Block]] = {}
+    layers: dict[tuple[tuple[Sublayer, ...], int | None], list[Block]] = {}
 
     def layer(index: int) -> list[Block]:
         """Equal layers are the same objects."""
-        sublayers = model.layer(index)
-        if sublayers not in layers:
-            layers[sublayers] = _layer(shard, sublayers)
-        return layers[sublayers]
+        sublayers, window = model.layer(index), model.window_at(index)
+        if (sublayers, window) not in layers:
+            layers[sublayers, window] = _layer(replace(shard, window=window), sublayers)
+        return layers[sublayers, window]
 
     placed: list[Placed] = []
     if chunk.has_embedding:
@@ -76,10 +77,14 @@ def blocks(shard: Shard, chunk: Chunk, *, tied_here: bool, embedded_here: bool =
 
 def _layer(shard: Shard, sublayers: tuple[Sublayer, ...]) -> list[Block]:
     """A norm before each sublayer, the residual added after it and read by the next norm."""
+    if shard.model.parallel_residual:
+        first, second = sublayers
+        return parallel(shard, SUBLAYERS[first](shard), SUBLAYERS[second](shard))
     found = [norm(shard)]
     for number, name in enumerate(sublayers):
         found += [middle_norm(shard)] if number else []
         found.append(SUBLAYERS[name](shard))
+        found += [post_norm(shard)] if shard.model.post_norms else []
     return [*found, residual(shard)]
 
 

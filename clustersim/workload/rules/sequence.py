@@ -15,9 +15,6 @@ def sequence_faults(case: Case) -> Iterator[Fault]:
     if case.sequence_parallel and seq_len % tp:
         rule = f"must be a multiple of tp {tp} with sequence parallelism"
         yield Fault(key="seq_len", value=seq_len, rule=rule, nearest=max(1, round(seq_len / tp)) * tp)
-    if model.window and seq_len > model.window.tokens:
-        rule = f"cannot be simulated yet beyond the {model.window.tokens} tokens of the model's sliding window"
-        yield Fault(key="seq_len", value=seq_len, rule=rule, nearest=model.window.tokens // tp * tp or None)
     if model.positions == "learned" and seq_len > model.max_seq_len:
         rule = f"must be at most the {model.max_seq_len} positions that the model has learned"
         yield Fault(key="seq_len", value=seq_len, rule=rule, nearest=model.max_seq_len)
