@@ -56,8 +56,9 @@ def _title(answer: Mapping[str, Any], topology: Topology) -> str:
     if not {"schedule", "zero", "recompute"} <= set(plan):  # a job made by hand
         return what
     degrees = " x ".join(f"{axis} {plan[axis]}" for axis in ("tp", "cp", "pp", "dp") if plan.get(axis, 1) > 1)
+    experts = f", ep {plan['ep']}" if plan.get("ep", 1) > 1 else ""  # among the ranks of the others, no factor
     words = f"{plan['schedule']}, zero {plan['zero']}, recompute {plan['recompute']}"
-    return f"{what}\n{degrees or 'one rank'}; {words}"
+    return f"{what}\n{degrees or 'one rank'}{experts}; {words}"
 
 
 def _rows(answer: Mapping[str, Any], topology: Topology) -> list[tuple[str, str, str]]:
