@@ -24,6 +24,8 @@ from clustersim.library.values import (
 )
 from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.precision import RECIPES
+from clustersim.workload.recompute import MODULES
+from clustersim.workload.schedule import SCHEDULES
 
 __all__ = ["KEYS", "NOT_YET", "Key", "read_settings", "read_values"]
 
@@ -76,9 +78,7 @@ KEYS: Mapping[str, Key] = {
     "global_batch": Key(Whole(1, 2**24), "sequences of one step", otherwise=_MUST, unit="sequence", usual=256),
     "micro_batch": Key(Whole(1, 2**20), "sequences of one pass through a replica", 1, unit="sequence"),
     "seq_len": Key(Whole(1, 2**24), "tokens of a sequence", otherwise=_MUST, unit="token", usual=4096),
-    "dtype": Key(
-        Word(tuple(RECIPES)), "recipe of number formats", "bf16"
-    ),
+    "dtype": Key(Word(tuple(RECIPES)), "recipe of number formats", "bf16"),
     "steps": Key(Whole(1, 10**5), "optimizer steps, back to back", 1),
     "seed": Key(Whole(0, 2**32 - 1), "what all random draws follow from", 0),
     "plan.tp": Key(_DEGREE, "tensor-parallel ranks a layer", 1),
@@ -136,11 +136,22 @@ KEYS: Mapping[str, Key] = {
     "plan.sync_dtype": Key(Word(("fp32", "bf16", "fp16")), "format of what workers exchange", "fp32"),
     "plan.sync_momentum": Key(Flag(), "an outer Nesterov step (DiLoCo); else weights are averaged", True),
     "plan.schedule": Key(
-        Word(("gpipe", "1f1b", "interleaved")),
+        Word(tuple(SCHEDULES)),
         "order of the passes of a stage",
         otherwise="1f1b; interleaved with chunks",
     ),
     "plan.recompute": Key(Word(("none", "selective", "full")), "what the backward pass computes again", "none"),
+    "plan.recompute_modules": Key(
+        Names(f"some of {', '.join(MODULES)}", tuple(MODULES)),
+        "parts of a layer that selective computes again",
+        ("core",),
+    ),
+    "plan.recompute_method": Key(
+        Word(("uniform", "block")), "full: layers in groups, or the first of each chunk", "uniform"
+    ),
+    "plan.recompute_layers": Key(
+        Whole(1, 10**4), "full: layers of a group, or of a chunk", otherwise="1 with uniform, all with block"
+    ),
     "plan.sequence_parallel": Key(
         Flag(), "norms and residual stream split along the sequence", otherwise="true with tp above 1"
     ),
