@@ -15,7 +15,6 @@ grouped-query attention, flash attention and training without dropout.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
@@ -30,8 +29,8 @@ class Kept:
     Parameters
     ----------
     name : str
-    block : {"input", "norm", "attention", "mlp", "experts", "shared experts"}
-        whose backward pass is the last to read it; ``input`` is the layer's own input
+    block : str
+        kind of the block whose backward pass is the last to read it; ``input`` is the layer's own input
     nbytes : int
         [B]
     part : str
@@ -39,7 +38,7 @@ class Kept:
     """
 
     name: str
-    block: Literal["input", "norm", "attention", "mlp", "experts", "shared experts"]
+    block: str
     nbytes: int
     part: str = ""
 

@@ -15,6 +15,7 @@ MODULES: Mapping[str, str] = {
     "core": "the attention core: scores, softmax and context",
     "norm": "the outputs of the norms inside the layers",
     "activation": "what the activation of an MLP or of experts writes",
+    "mla_up": "the up projections of latent attention, and the heads made of them",
     "experts": "the inside of the expert MLPs, dispatched tokens kept",
 }
 """Parts of a layer that can be computed again by themselves."""

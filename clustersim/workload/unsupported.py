@@ -6,7 +6,7 @@ from clustersim.workload.model import Model
 
 __all__ = ["unsupported_parts"]
 
-_SUBLAYERS = frozenset({"attention", "mlp", "experts"})
+_SUBLAYERS = frozenset({"attention", "latent_attention", "mlp", "experts"})
 _FIELDS = (
     "token_types",
     "head_bias",

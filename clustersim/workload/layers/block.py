@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from clustersim.workload.layers.piece import Piece, fused
@@ -10,6 +11,8 @@ from clustersim.workload.op import Collective, Compute
 from clustersim.workload.recompute import Recomputation
 
 __all__ = ["Block", "Part", "again"]
+
+Arrange = Callable[[Sequence[Piece]], tuple[Piece, ...]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,7 +23,7 @@ class Part:
     ----------
     name : str
         of :data:`clustersim.workload.recompute.MODULES`
-    op : Compute
+    op : Compute, Collective or tuple[Piece, ...]
         its forward pass
     kept : int
         bytes that need not be kept then [B]
@@ -29,9 +32,15 @@ class Part:
     """
 
     name: str
-    op: Compute
+    op: Compute | Collective | tuple[Piece, ...]
     kept: int
     within: str = ""
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """Its forward pass, done a second time."""
+        pieces = self.op if isinstance(self.op, tuple) else (Piece(op=self.op),)
+        return tuple(replace(piece, op=again(piece.op)) for piece in pieces)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,20 +109,22 @@ class Block:
         """Bytes that its backward pass starts from, on top of the chunk's residual stream."""
         return self.kept - sum(part.kept for part in self.again(recompute))
 
-    def whole_backward(self, *, apart: bool) -> tuple[tuple[Piece, ...], Compute | None]:
+    def whole_backward(self, *, apart: bool, arranged: Arrange = fused) -> tuple[tuple[Piece, ...], Compute | None]:
         """The backward pass when nothing is put off, and the gradient of weights that may run beside what follows.
 
         Parameters
         ----------
         apart : bool
             something follows that the last gradient of weights need not wait for
+        arranged : Callable
+            what becomes of the pieces; by default, kernels that follow one another become one op
         """
         last = self.backward[-1] if self.backward else None
         if apart and last is not None and last.weight and last.after is None and isinstance(last.op, Compute):
-            return fused(self.backward[:-1]), last.op
-        return fused(self.backward), None
+            return arranged(self.backward[:-1]), last.op
+        return arranged(self.backward), None
 
-    def input_backward(self) -> tuple[Piece, ...]:
+    def input_backward(self, *, arranged: Arrange = fused) -> tuple[Piece, ...]:
         """The backward pass without gradients of weights; what waits for one waits for the piece before it."""
         place: dict[int, int] = {}
         found: list[Piece] = []
@@ -122,7 +133,7 @@ class Block:
                 after = None if piece.after is None else tuple(place[k] for k in piece.after if k in place)
                 found.append(replace(piece, after=after))
             place[n] = max(0, len(found) - 1)
-        return fused(found)
+        return arranged(found)
 
     def weight_backward(self) -> tuple[Piece, ...]:
         """The gradients of weights by themselves."""

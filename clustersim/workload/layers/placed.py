@@ -10,6 +10,7 @@ from clustersim.workload.layers.block import Block
 from clustersim.workload.layers.embedding import embedding
 from clustersim.workload.layers.experts import experts
 from clustersim.workload.layers.head import head
+from clustersim.workload.layers.latent_attention import latent_attention
 from clustersim.workload.layers.mlp import mlp
 from clustersim.workload.layers.mtp import mtp_embedding, mtp_input
 from clustersim.workload.layers.norm import middle_norm, norm, post_norm, residual
@@ -22,6 +23,7 @@ __all__ = ["SUBLAYERS", "Placed", "blocks"]
 
 SUBLAYERS: Mapping[Sublayer, Callable[[Shard], Block]] = {
     "attention": attention,
+    "latent_attention": latent_attention,
     "mlp": mlp,
     "experts": experts,
 }
