@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from clustersim.workload.context import Context
 from clustersim.workload.expert_shard import ExpertShard
+from clustersim.workload.mask import Mask
 from clustersim.workload.model import Model
 from clustersim.workload.precision import WIDTH, Dtype, Recipe, find_recipe
 
@@ -50,6 +52,10 @@ class Shard:
         the rank's experts and their tokens, where the model has experts
     window : int, optional
         tokens that attention of the layer at hand looks back on; None: the whole sequence
+    context : Context
+        the rank's place among those that share its sequences
+    documents : tuple[tuple[int, ...], ...], optional
+        tokens of each document, by sequence of the micro-batch; None: each sequence is one
     """
 
     model: Model
@@ -63,6 +69,8 @@ class Shard:
     dropout: bool = False
     experts: ExpertShard | None = None
     window: int | None = None
+    context: Context = field(default_factory=Context)
+    documents: tuple[tuple[int, ...], ...] | None = None
 
     @property
     def recipe(self) -> Recipe:
@@ -81,8 +89,14 @@ class Shard:
 
     @property
     def tokens(self) -> int:
-        """Tokens of a micro-batch R = b·s: rows of every GEMM."""
-        return self.micro_batch * self.seq_len
+        """Tokens of a micro-batch R = b·s, over cp where ranks share a sequence: rows of every GEMM."""
+        return self.micro_batch * self.seq_len // self.context.ranks
+
+    @property
+    def masks(self) -> tuple[Mask, ...]:
+        """Of attention in the layer at hand, for each sequence of the micro-batch."""
+        documents = self.documents or ((self.seq_len,),) * self.micro_batch
+        return tuple(Mask(documents=d, causal=self.model.causal, window=self.window) for d in documents)
 
     @property
     def rows(self) -> int:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.activations import kept_by_block
 from clustersim.workload.layers.block import Block, Part
+from clustersim.workload.layers.context.core import Core
+from clustersim.workload.layers.context.passes import core_backward, core_forward, core_workspace
+from clustersim.workload.layers.joined import joined
 from clustersim.workload.layers.kernels import (
     gemm,
     linear_weight_gradient,
@@ -36,25 +39,31 @@ def attention(shard: Shard) -> Block:
     core_kept = kept_by_block(shard, "attention", part="core")
     scores = w * _scores(shard) if shard.attention == "unfused" else 0
     bias = _position_bias(shard) // shard.micro_batch
+    across = core_workspace(_core(shard))
     return Block(
         kind="attention",
-        forward=(
-            _product("attention forward", shard, qkv),
-            _piece("attention forward", *_between(shard, passes=2), *_core_forward(shard)),
-            _product("attention forward", shard, out),
+        forward=joined(
+            (
+                _product("attention forward", shard, qkv),
+                *(_piece("attention forward", kernel) for kernel in _between(shard, passes=2)),
+            ),
+            _core_forward(shard),
+            (_product("attention forward", shard, out),),
         ),
-        backward=(
-            *(_piece("attention backward", mask) for mask in _mask_backward(shard)),
-            _product("attention backward", shard, out, of_gradient=True),
-            _weights(*linear_weight_gradient(shard, *out)),
-            _piece("attention backward", *_core_backward(shard), *_between(shard, passes=3)),
-            _product("attention backward", shard, qkv, of_gradient=True),
-            _weights(*linear_weight_gradient(shard, *qkv)),
+        backward=joined(
+            (
+                *(_piece("attention backward", mask) for mask in _mask_backward(shard)),
+                _product("attention backward", shard, out, of_gradient=True),
+                _weights(*linear_weight_gradient(shard, *out)),
+            ),
+            _core_backward(shard),
+            (
+                *(_piece("attention backward", kernel) for kernel in _between(shard, passes=3)),
+                _product("attention backward", shard, qkv, of_gradient=True),
+                _weights(*linear_weight_gradient(shard, *qkv)),
+            ),
         ),
-        parts=(
-            Part(name="core", op=_compute("attention core forward", *_core_forward(shard)), kept=core_kept),
-            norm_part(shard),
-        ),
+        parts=(Part(name="core", op=_core_forward(shard), kept=core_kept), norm_part(shard)),
         parameters=_parameters(shard),
         replicated_parameters=model.attention_output_bias * model.hidden + _qk_norm_parameters(shard),
         matrices=(
@@ -66,8 +75,9 @@ def attention(shard: Shard) -> Block:
         reduces=True,
         kept=kept_by_block(shard, "attention"),
         weight_kept=weight_gradient_nbytes(shard, qkv, out),
-        forward_workspace=shard.full_nbytes + scores + bias,
+        forward_workspace=shard.full_nbytes + scores + bias + across[0],
         backward_workspace=shard.full_nbytes
+        + across[1]
         + w * rows * (shard.query_features + shard.qkv_features)
         + 2 * scores
         + 2 * bias,
@@ -133,57 +143,48 @@ def _mask_backward(shard: Shard) -> tuple[Kernel, ...]:
     return (memory_pass((2 * shard.width + 1) * elements, dtype=shard.recipe.activations),) if shard.dropout else ()
 
 
-def _core_forward(shard: Shard) -> tuple[Kernel, ...]:
-    """Scores, softmax and context.
+def _core(shard: Shard) -> Core:
+    """The core in a fused kernel."""
+    return Core(
+        shard=shard,
+        heads=shard.heads,
+        kv_heads=shard.kv_heads,
+        key_dim=shard.model.head_dim,
+        value_dim=shard.model.head_dim,
+        masks=shard.masks,
+        bias_nbytes=_position_bias(shard),
+    )
 
-    Flash: 2 products over the p pairs that the mask lets through, 4·b·a·p·d FLOP; reads q, k, v, writes the output and
-    4 bytes a row. Unfused: both products over the whole square, and a fused scale, mask and softmax pass.
-    """
+
+def _core_forward(shard: Shard) -> tuple[Piece, ...]:
+    """Scores, softmax and context: fused, or both products over the whole square and a pass between them."""
     b, a, s, d = shard.micro_batch, shard.heads, shard.seq_len, shard.model.head_dim
     if shard.attention == "flash":
-        nbytes = shard.width * shard.tokens * (shard.qkv_features + shard.query_features) + 4 * shard.tokens * a
-        return (_flash(shard, flops=2 * b * a * shard.pairs2 * d, nbytes=nbytes + _position_bias(shard)),)
+        return core_forward(_core(shard))
     passes = 2 * shard.width + shard.dropout * (2 * shard.width + 1)
     return (
-        gemm(s, s, d, batch=b * a, dtype=shard.recipe.products),
-        memory_pass(passes * _scores(shard) + _position_bias(shard), dtype=shard.recipe.activations),
-        gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
+        _piece(
+            "attention core forward",
+            gemm(s, s, d, batch=b * a, dtype=shard.recipe.products),
+            memory_pass(passes * _scores(shard) + _position_bias(shard), dtype=shard.recipe.activations),
+            gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
+        ),
     )
 
 
-def _core_backward(shard: Shard) -> tuple[Kernel, ...]:
-    """Gradients of q, k and v.
-
-    Flash: 5 products instead of 2, since the scores are computed again, so 10·b·a·p·d FLOP; reads q, k, v, the output,
-    its gradient and the row statistics, writes three gradients. Unfused: 4 products.
-
-    References
-    ----------
-    Dao, FlashAttention-2, 2023, section 4.1: backward counted as 2.5 times forward.
-    """
+def _core_backward(shard: Shard) -> tuple[Piece, ...]:
+    """Gradients of q, k and v: fused, or the four products over the whole square and a pass between them."""
     b, a, s, d = shard.micro_batch, shard.heads, shard.seq_len, shard.model.head_dim
     if shard.attention == "flash":
-        nbytes = 2 * shard.width * shard.tokens * (shard.qkv_features + shard.query_features) + 4 * shard.tokens * a
-        return (_flash(shard, flops=5 * b * a * shard.pairs2 * d, nbytes=nbytes + 2 * _position_bias(shard)),)
+        return core_backward(_core(shard))
     passes = 3 * shard.width + shard.dropout * (2 * shard.width + 1)
     return (
-        gemm(s, s, d, batch=b * a, dtype=shard.recipe.products),
-        gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
-        memory_pass(passes * _scores(shard) + _position_bias(shard), dtype=shard.recipe.activations),
-        gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
-        gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
-    )
-
-
-def _flash(shard: Shard, *, flops: int, nbytes: int) -> Kernel:
-    """One fused kernel: m queries, n keys that one of them may see, heads of width k, a batch of b·a."""
-    return Kernel(
-        kind="attention",
-        dtype=shard.recipe.products,
-        flops=flops,
-        nbytes=nbytes,
-        m=shard.seq_len,
-        n=min(shard.seq_len, shard.window or shard.seq_len),
-        k=shard.model.head_dim,
-        batch=shard.micro_batch * shard.heads,
+        _piece(
+            "attention core backward",
+            gemm(s, s, d, batch=b * a, dtype=shard.recipe.products),
+            gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
+            memory_pass(passes * _scores(shard) + _position_bias(shard), dtype=shard.recipe.activations),
+            gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
+            gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
+        ),
     )

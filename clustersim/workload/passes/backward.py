@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from clustersim.workload.layers.block import again
 from clustersim.workload.layers.placed import Placed
 from clustersim.workload.passes.forward import forward_block
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Chain, Fragment
@@ -153,7 +152,7 @@ def _backward_block(
         chain.add(gather(shard, f"{block.kind} output gradient"), layer=layer)
         held += full
     for part in block.again(recompute):
-        chain.add(again(part.op), layer=layer)
+        chain.write(part.pieces, layer=layer)
         held += part.kept
     reduces = block.gathers and shard.tp > 1
     pieces, beside = block.whole_backward(apart=reduces) if weights else (block.input_backward(), None)

@@ -1,0 +1,86 @@
+"""Context parallelism: how the tokens of a sequence are spread over ranks, and how attention reaches across."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from clustersim.workload.mask import Span
+
+__all__ = ["METHODS", "Context", "Method"]
+
+Method = Literal["zigzag", "ring", "all_gather", "ulysses", "hybrid"]
+
+METHODS: Mapping[Method, str] = {
+    "zigzag": "keys and values go round a ring; each rank has a part from the front and one from the back",
+    "ring": "keys and values go round a ring; each rank has one part, so that later ranks have more to do",
+    "all_gather": "keys and values are gathered whole; each rank has a part from the front and one from the back",
+    "ulysses": "all-to-alls turn parts of the sequence with all heads into the whole sequence with some heads",
+    "hybrid": "ulysses inside groups of ranks, zigzag over the groups",
+}
+"""Ways to compute attention over a sequence that several ranks share."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Context:
+    """A rank's place among those that share a sequence.
+
+    Parameters
+    ----------
+    ranks : int
+        that share it
+    method : str
+        of :data:`METHODS`
+    ulysses : int
+        ranks of a group that exchange heads for tokens; all of them, or neighbours among them
+    index : int
+        position; of ranks that all do the same work, the first
+
+    Raises
+    ------
+    ValueError
+        when ``ulysses`` does not divide ``ranks``, or ``index`` is not a position
+    """
+
+    ranks: int = 1
+    method: Method = "zigzag"
+    ulysses: int = 1
+    index: int = 0
+
+    def __post_init__(self) -> None:
+        if self.ranks < 1 or self.ulysses < 1 or self.ranks % self.ulysses:
+            raise ValueError(f"ulysses: {self.ulysses} must divide ranks {self.ranks}")
+        if not 0 <= self.index < self.ranks:
+            raise ValueError(f"index: {self.index} must be from 0 to {self.ranks - 1}")
+
+    @property
+    def across(self) -> int:
+        """Ranks that still share the sequence when heads have been exchanged."""
+        return self.ranks // self.ulysses
+
+    @property
+    def exchanged(self) -> Context:
+        """Where the rank stands then."""
+        return replace(self, ranks=self.across, ulysses=1, index=self.index // self.ulysses)
+
+    def spans(self, num_tokens: int, index: int) -> tuple[Span, ...]:
+        """The tokens of the rank at a position.
+
+        Parameters
+        ----------
+        num_tokens : int
+            of the sequence; a multiple of ``ranks``, and of twice as many where each has two parts
+        index : int
+
+        References
+        ----------
+        Megatron-Core, ``utils.get_batch_on_this_cp_rank``, and Grattafiori et al., Llama 3, 2024, section 3.3.2: of
+        2·cp parts rank i has i and 2·cp - 1 - i.
+        """
+        if self.method == "ring":
+            size = num_tokens // self.ranks
+            return ((index * size, (index + 1) * size),)
+        size = num_tokens // (2 * self.ranks)
+        back = 2 * self.ranks - 1 - index
+        return ((index * size, (index + 1) * size), (back * size, (back + 1) * size))

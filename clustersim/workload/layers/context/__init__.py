@@ -1,0 +1,1 @@
+"""Attention over a sequence that several ranks share: one way a file."""

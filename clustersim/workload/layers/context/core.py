@@ -1,0 +1,126 @@
+"""The attention core of one rank: the shapes of queries, keys and values, and the fused kernel over some of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from clustersim.hardware.kernel import Kernel
+from clustersim.workload.layers.piece import Piece
+from clustersim.workload.mask import Mask
+from clustersim.workload.op import Compute
+from clustersim.workload.shard import Shard
+
+__all__ = ["Core"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Core:
+    """Heads of one rank over its tokens.
+
+    Parameters
+    ----------
+    shard : Shard
+        whose tokens they are
+    heads, kv_heads : int
+        query heads; key and value heads
+    key_dim, value_dim : int
+        columns of a query and of a key head; of a value head
+    masks : tuple[Mask, ...]
+        of each sequence of the micro-batch
+    bias_nbytes : int
+        added to the scores: read by every kernel, its gradient written backward [B]
+    """
+
+    shard: Shard
+    heads: int
+    kv_heads: int
+    key_dim: int
+    value_dim: int
+    masks: tuple[Mask, ...]
+    bias_nbytes: int = 0
+
+    @property
+    def query_features(self) -> int:
+        """Columns of the queries."""
+        return self.heads * self.key_dim
+
+    @property
+    def kv_features(self) -> int:
+        """Columns of keys and values."""
+        return self.kv_heads * (self.key_dim + self.value_dim)
+
+    @property
+    def output_features(self) -> int:
+        """Columns of the output."""
+        return self.heads * self.value_dim
+
+    @property
+    def kv_nbytes(self) -> int:
+        """Keys and values of the rank's tokens [B]; their gradients are as large."""
+        return self.shard.width * self.shard.tokens * self.kv_features
+
+    @property
+    def pairs2(self) -> int:
+        """Twice the pairs of tokens that see each other, over all ranks."""
+        return sum(mask.pairs2() for mask in self.masks)
+
+    def exchanged(self) -> Core:
+        """The core when heads have been exchanged for tokens."""
+        context = self.shard.context
+        return replace(
+            self,
+            shard=replace(self.shard, context=context.exchanged),
+            heads=self.heads // context.ulysses,
+            kv_heads=self.kv_heads // context.ulysses,
+        )
+
+    def piece(self, what: str, *kernels: Kernel, after: tuple[int, ...] | None) -> Piece:
+        """Kernels as one op."""
+        return Piece(op=Compute(name=f"attention core {what}", kind="attention", kernels=kernels), after=after)
+
+    def forward(self, *, pairs2: int, queries: int, keys: int) -> Kernel:
+        """Scores, softmax and context in one kernel.
+
+        Two products for each pair of tokens, 2·(d_k + d_v) FLOP a head; reads queries, keys and values, writes the
+        output and 4 bytes a row and head.
+
+        Parameters
+        ----------
+        pairs2 : int
+            twice the pairs that it computes
+        queries, keys : int
+            rows that it reads
+        """
+        flops = pairs2 * self.heads * (self.key_dim + self.value_dim)
+        w = self.shard.width
+        rows = w * queries * (self.query_features + self.output_features) + w * keys * self.kv_features
+        return self._kernel(flops, rows + 4 * queries * self.heads + self.bias_nbytes, queries, keys)
+
+    def backward(self, *, pairs2: int, queries: int, keys: int) -> Kernel:
+        """Gradients of queries, keys and values; parameters as in :meth:`forward`.
+
+        Five products instead of two, since the scores are computed again: 2·(3·d_k + 2·d_v) FLOP a pair and head. Reads
+        queries, keys, values, the output, its gradient and the statistics of the rows, writes three gradients.
+
+        References
+        ----------
+        Dao, FlashAttention-2, 2023, section 4.1: backward counted as 2.5 times forward.
+        """
+        flops = pairs2 * self.heads * (3 * self.key_dim + 2 * self.value_dim)
+        w = self.shard.width
+        rows = w * queries * (self.query_features + self.output_features) + w * keys * self.kv_features
+        return self._kernel(flops, 2 * rows + 4 * queries * self.heads + 2 * self.bias_nbytes, queries, keys)
+
+    def _kernel(self, flops: int, nbytes: int, queries: int, keys: int) -> Kernel:
+        """m queries of a sequence, n keys that each sees at most, k the head's width, batch the heads of all."""
+        sequences, most = len(self.masks), self.masks[0].window or keys
+        return Kernel(
+            kind="attention",
+            dtype=self.shard.recipe.products,
+            flops=flops,
+            nbytes=nbytes,
+            m=queries // sequences,
+            n=min(keys // sequences, most),
+            k=self.key_dim,
+            batch=sequences * self.heads,
+        )

@@ -1,0 +1,143 @@
+"""Attention with keys and values that go round a ring of ranks, a block a step, each beside the kernel before it.
+
+At step i a rank holds the block of the rank i places before it, and passes it on to the next while its own queries meet
+it. The backward pass goes the other way round, from the block that the forward pass ended with, and the gradient of
+each block travels one step behind it and comes home last.
+
+References
+----------
+Liu et al., Ring Attention, 2023, section 3. NVIDIA Transformer Engine, ``pytorch/attention``,
+``AttnFuncWithCPAndKVP2P``: order and contents of the messages, no more than one step ahead of the kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clustersim.hardware.kernel import Kernel
+from clustersim.workload.layers.context.core import Core
+from clustersim.workload.layers.kernels import memory_pass
+from clustersim.workload.layers.piece import Piece
+from clustersim.workload.op import Collective
+
+__all__ = ["ring_backward", "ring_forward", "ring_workspace"]
+
+
+def ring_forward(core: Core) -> tuple[Piece, ...]:
+    """A send and a receive beside every kernel but the last; partial outputs are merged after each.
+
+    A message waits for the one before, which brought what it sends, and for the kernel of the step before last.
+    """
+    ranks = core.shard.context.ranks
+    pieces: list[Piece] = []
+    kernels: list[int] = []
+    here: tuple[int, ...] = ()
+    for step in range(ranks):
+        arrived = here
+        if step < ranks - 1:
+            pieces += _messages("forward", core.kv_nbytes, "keys and values", (*arrived, *kernels[-2:-1]))
+            here = (len(pieces) - 2, len(pieces) - 1)
+        block = _block(core, step)
+        if block is not None:
+            merge = (_merge(core, block),) if step else ()
+            pieces.append(core.piece("forward", block.forward(core), *merge, after=arrived))
+        kernels.append(len(pieces) - 1 if block is not None else kernels[-1])
+    return tuple(pieces)
+
+
+def ring_backward(core: Core) -> tuple[Piece, ...]:
+    """Blocks come back in reverse order; the gradient of a block is added to what came with it and sent on.
+
+    The first message is a block, the last a gradient, those between are both.
+    """
+    ranks = core.shard.context.ranks
+    pieces: list[Piece] = []
+    here: tuple[int, ...] = ()
+    summed: tuple[int, ...] = ()
+    for step in range(ranks):
+        arrived = here
+        both = 0 < step < ranks - 1
+        what = "keys, values and gradients" if both else "gradients of keys and values" if step else "keys and values"
+        pieces += _messages("backward", core.kv_nbytes * (2 if both else 1), what, (*arrived, *summed))
+        here = (len(pieces) - 2, len(pieces) - 1)
+        block = _block(core, ranks - 1 - step)
+        if block is None:
+            continue
+        sums = (_add_queries(core, block),) if step else ()
+        pieces.append(core.piece("backward", block.backward(core), *sums, after=arrived))
+        summed = (len(pieces) - 1,)
+        if step:
+            pieces.append(core.piece("gradient sum", _add_keys(core, block), after=(*summed, *here)))
+            summed = (len(pieces) - 1,)
+    return tuple(pieces)
+
+
+def ring_workspace(core: Core) -> tuple[int, int]:
+    """Bytes that the passes hold beside what attention on one rank does.
+
+    Forward every block that came, until the last is through; backward two buffers for a block and its gradient.
+    """
+    return (core.shard.context.ranks - 1) * core.kv_nbytes, 4 * core.kv_nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """What the queries of a rank meet at one step: twice the pairs, and the rows of queries and of keys."""
+
+    pairs2: int
+    queries: int
+    keys: int
+
+    def forward(self, core: Core) -> Kernel:
+        return core.forward(pairs2=self.pairs2, queries=self.queries, keys=self.keys)
+
+    def backward(self, core: Core) -> Kernel:
+        return core.backward(pairs2=self.pairs2, queries=self.queries, keys=self.keys)
+
+
+def _block(core: Core, step: int) -> _Block | None:
+    """The block ``step`` places back on the ring; None where the mask hides all of it.
+
+    Where every rank has a part from the front and one from the back, each pair of ranks has the same work: one meets
+    half of the keys with all its queries, the other all of the keys with half of them. Both read as many rows as their
+    mean here. Documents are cut so one by one.
+    """
+    context, tokens = core.shard.context, core.shard.tokens
+    n = context.ranks
+    if context.method == "ring":
+        sent = [context.spans(mask.num_tokens, (context.index - step) % n) for mask in core.masks]
+        own = [context.spans(mask.num_tokens, context.index) for mask in core.masks]
+        pairs2 = sum(mask.pairs2(q, k) for mask, q, k in zip(core.masks, own, sent, strict=True))
+        return _Block(pairs2, tokens, tokens) if pairs2 else None
+    pairs2 = -(-core.pairs2 // n**2)
+    rows = tokens if step == 0 or not all(mask.causal for mask in core.masks) else 3 * tokens // 4
+    return _Block(pairs2, rows, rows)
+
+
+def _messages(side: str, nbytes: int, what: str, after: tuple[int, ...]) -> list[Piece]:
+    """To the next rank on the ring and from the one before."""
+    ends = (("send", "out"), ("recv", "in"))
+    names = {"send": "send", "recv": "receive"}
+    return [
+        Piece(
+            op=Collective(name=f"{names[kind]} {what}", kind=kind, slot=f"cp_{side}_{end}", nbytes=nbytes, axis="cp"),
+            after=after,
+        )
+        for kind, end in ends
+    ]
+
+
+def _merge(core: Core, block: _Block) -> Kernel:
+    """Scale the output so far and add that of the block: reads both, writes the sum, and the statistics of the rows."""
+    per_row = 3 * core.shard.width * core.output_features + 3 * 4 * core.heads
+    return memory_pass(block.queries * per_row, dtype=core.shard.recipe.activations)
+
+
+def _add_queries(core: Core, block: _Block) -> Kernel:
+    nbytes = 3 * core.shard.width * block.queries * core.query_features
+    return memory_pass(nbytes, dtype=core.shard.recipe.activations)
+
+
+def _add_keys(core: Core, block: _Block) -> Kernel:
+    nbytes = 3 * core.shard.width * block.keys * core.kv_features
+    return memory_pass(nbytes, dtype=core.shard.recipe.activations)
