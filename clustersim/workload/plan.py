@@ -68,6 +68,9 @@ class ParallelPlan:
     limit_gathers : bool
         a gathering waits until no more than ``prefetch`` others are held, as PyTorch's FSDP2 and FSDP1 with
         ``limit_all_gathers`` do; else only for its turn on its stream
+    per_parameter : bool
+        weights are split parameter by parameter, as PyTorch's FSDP2 does, and copied out of the buffer that they arrive
+        in, gradients into the one that is reduced; else layer by layer, as one flat parameter (FSDP1)
     reduce_each : bool, optional
         reduce the gradients of each micro-batch; else after the last one, and hold them whole until then. None: with
         ``zero`` 2 and 3 and ``fsdp``
@@ -146,6 +149,7 @@ class ParallelPlan:
     prefetch: int = 1
     reshard: bool = True
     limit_gathers: bool = True
+    per_parameter: bool = False
     reduce_each: bool | None = None
     gather_dtype: Dtype | None = None
     reduce_dtype: Dtype | None = None

@@ -33,6 +33,8 @@ class ParameterGroup:
         gradients held from the first of them until they are reduced [B]
     keeps : bool
         what the forward pass gathered is kept for the backward pass, which then gathers nothing
+    copy_out, copy_in : Compute, optional
+        kernels between the gathering and the first use, and between the last gradient and the reduction
     bounded : bool
         its gathering waits until no more than so many groups are here as may be gathered ahead
     """
@@ -44,6 +46,8 @@ class ParameterGroup:
     gathered_nbytes: int = 0
     gradient_nbytes: int = 0
     keeps: bool = False
+    copy_out: Compute | None = None
+    copy_in: Compute | None = None
     bounded: bool = True
 
 
@@ -99,6 +103,9 @@ class Traffic:
             self._gather(len(self._arrival))
         self._chain.last = [*self._chain.last, *self._arrival[place], *self._chain.drains[-GRADIENT_ROOM:][:-1]]
         group = self._order[place]
+        if group.copy_out and self._arrival[place]:
+            held = group.gathered_nbytes
+            self._chain.add(group.copy_out, layer=-1, start={WEIGHTS: held}, end={WEIGHTS: -held})
         if self._backward and group.reduce and group.gradient_nbytes:
             self._chain.fills.append(len(self._chain))
         return {GRADIENTS: group.gradient_nbytes} if self._backward and group.reduce else {}
@@ -131,6 +138,8 @@ class Traffic:
         if not self._backward or not group.reduce:
             return
         after = sorted({ready[b] for b in group.blocks if ready[b] >= 0})
+        if group.copy_in:
+            after = [self._chain.beside(group.copy_in, after=after, layer=-1)]
         last = self._serial(group.reduce, after, end={GRADIENTS: -group.gradient_nbytes})[-1]
         for b in group.blocks:
             ready[b] = last

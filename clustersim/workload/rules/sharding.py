@@ -28,6 +28,7 @@ _SHARDING: Mapping[str, object] = {
     "prefetch": 1,
     "reshard": True,
     "limit_gathers": True,
+    "per_parameter": False,
     "reduce_each": None,
     "gather_dtype": None,
     "reduce_dtype": None,
@@ -98,7 +99,7 @@ def sharding_notes(case: Case) -> Iterator[str]:
     if plan.fsdp and plan.zero:
         yield "plan.zero: no effect with plan.fsdp, which splits weights the same way"
     splits = plan.fsdp or plan.zero == 3
-    for name in ("hsdp", "prefetch", "reshard", "limit_gathers", "gather_dtype"):
+    for name in ("hsdp", "prefetch", "reshard", "limit_gathers", "per_parameter", "gather_dtype"):
         whole = name == "gather_dtype" and plan.zero
         if name in given and not splits and not whole:
             yield f"plan.{name}: no effect without plan.fsdp or plan.zero 3"
@@ -114,6 +115,8 @@ def sharding_notes(case: Case) -> Iterator[str]:
             yield f"plan.zeropp: {name}: no effect with plan.zeropp_ranks {plan.zeropp_ranks} of {ranks} ranks"
     if plan.zeropp and "qgz" in plan.zeropp and plan.reduce_dtype is not None and plan.zeropp_ranks < ranks:
         yield "plan.reduce_dtype: no effect with qgz of plan.zeropp, which reduces in int4"
+    if plan.zeropp and plan.per_parameter:
+        yield "plan.per_parameter: no effect with plan.zeropp, which is DeepSpeed's"
     if plan.zeropp_ranks != 8 and not plan.zeropp:
         yield "plan.zeropp_ranks: no effect without plan.zeropp"
     if plan.sync_every is None:

@@ -18,7 +18,7 @@ __all__ = ["word_faults"]
 
 
 _AXES = ("tp", "cp", "dp", "pp")
-_SHARDING_FLAGS = ("fsdp", "reshard", "limit_gathers", "sync_momentum")
+_SHARDING_FLAGS = ("fsdp", "reshard", "limit_gathers", "per_parameter", "sync_momentum")
 
 
 def word_faults(case: Case) -> Iterator[Fault]:

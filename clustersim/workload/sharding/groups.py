@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
-from clustersim.workload.layers.kernels import weight_cast
+from clustersim.workload.layers.kernels import memory_pass, weight_cast
 from clustersim.workload.layers.placed import Placed
 from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Collective, Compute
@@ -71,9 +73,29 @@ def parameter_groups(
             keeps=any(kind.sharding.keeps for kind in kinds),
             bounded=all(kind.sharding.bounded for kind in kinds),
         )
+        copy_out, copy_in = _copies(group, shard, weights)
+        group = replace(group, copy_out=copy_out, copy_in=copy_in)
         if group.gather or group.reduce:
             found.append(group)
     return tuple(found)
+
+
+def _copies(
+    group: ParameterGroup, shard: Shard, weights: Sequence[tuple[Replicas, int]]
+) -> tuple[Compute | None, Compute | None]:
+    """The kernels that read and write weights once more when they have come, and gradients before they go."""
+    copied = [(kind.sharding, n) for kind, n in weights if kind.sharding.copies]
+    out = sum(2 * shard.recipe.gathered_width * n for sharding, n in copied if sharding.gather)
+    gone = sum(math.ceil((WIDTH[shard.gradient_dtype] + s.reduce[0].nbytes) * n) for s, n in copied if s.reduce)
+
+    def copy(name: str, nbytes: int, dtype: str) -> Compute | None:
+        kernels = (memory_pass(nbytes, dtype=dtype),)
+        return Compute(name=name, kind="copy", kernels=kernels) if nbytes else None
+
+    return (
+        copy("copy out weights", out if group.gather else 0, shard.recipe.activations),
+        copy("copy in gradients", gone if group.reduce else 0, shard.gradient_dtype),
+    )
 
 
 def _cast(shard: Shard, matrices: Sequence[Matrix]) -> Iterator[Compute]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clustersim.workload.sharding.movement import Movement, reduction
 from clustersim.workload.sharding.sharding import Sharding
 from clustersim.workload.sharding.zero import zero
@@ -20,6 +22,7 @@ def hsdp(
     each: bool = True,
     reduced: int | None = None,
     bounded: bool = True,
+    copies: bool = False,
 ) -> Sharding:
     """ZeRO-3 inside groups of ``inner`` ranks; the shards' gradients are summed over the groups.
 
@@ -31,7 +34,7 @@ def hsdp(
         a multiple of ``inner``
     inner : int
         ranks that share one copy
-    weight, gradient, prefetch, keeps, each, reduced, bounded
+    weight, gradient, prefetch, keeps, each, reduced, bounded, copies
         as in :func:`clustersim.workload.sharding.zero.zero`
 
     References
@@ -50,9 +53,11 @@ def hsdp(
             each=each,
             reduced=reduced,
             bounded=bounded,
+            copies=copies,
         )
     gather = Movement(kind="all_gather", what="weights", nbytes=weight, over="inner")
     scattered = reduction("reduce_scatter", gradient=gradient, reduced=reduced, over="inner", kept=inner)
+    scattered = replace(scattered, before=0) if copies else scattered
     summed = reduction(
         "all_reduce", gradient=gradient, reduced=reduced, over="outer" if inner > 1 else "all", share=inner
     )
@@ -69,4 +74,5 @@ def hsdp(
         keeps=keeps,
         prefetch=prefetch,
         bounded=bounded,
+        copies=copies,
     )

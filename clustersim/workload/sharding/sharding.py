@@ -40,6 +40,9 @@ class Sharding:
         parameter groups that are gathered ahead of the one in use
     bounded : bool
         a gathering waits until no more than ``prefetch`` other groups are here; else only for its turn on its stream
+    copies : bool
+        gathered weights are copied out of the buffer that they arrive in, gradients into the one that is reduced, among
+        the kernels of the passes
     bucket : int
         parameters whose gradients are reduced together inside the passes, where weights stay whole; 0: those of a layer
     extra_weights : float
@@ -65,6 +68,7 @@ class Sharding:
     keeps: bool = False
     prefetch: int = 1
     bounded: bool = True
+    copies: bool = False
     bucket: int = 0
     extra_weights: float = 0.0
     sync_every: int = 1

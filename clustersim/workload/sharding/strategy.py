@@ -70,6 +70,7 @@ def _each_step(plan: ParallelPlan, recipe: Recipe) -> Strategy:
             keeps=not plan.reshard,
             each=plan.reduce_each is not False,
             bounded=plan.limit_gathers,
+            copies=plan.per_parameter,
         )
     return partial(
         zero,
@@ -82,4 +83,5 @@ def _each_step(plan: ParallelPlan, recipe: Recipe) -> Strategy:
         each=plan.reduce_each,
         bucket=REDUCE_BUCKET if plan.bucket_bytes is None else plan.bucket_bytes // gradient,
         bounded=plan.limit_gathers,
+        copies=plan.per_parameter,
     )

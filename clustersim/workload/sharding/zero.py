@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clustersim.workload.sharding.ddp import ddp
 from clustersim.workload.sharding.movement import Movement, reduction
 from clustersim.workload.sharding.sharding import Sharding
@@ -21,6 +23,7 @@ def zero(
     reduced: int | None = None,
     bucket: int = 0,
     bounded: bool = True,
+    copies: bool = False,
 ) -> Sharding:
     """One of the stages.
 
@@ -52,6 +55,9 @@ def zero(
         those of a layer
     bounded : bool
         stage 3: a gathering waits until there is room for it
+    copies : bool
+        stage 3: parameters are split one by one, as in PyTorch's FSDP2, and copied out of and into buffers, which also
+        casts gradients
 
     References
     ----------
@@ -79,9 +85,10 @@ def zero(
         optimizer=ranks,
         gather=(gather,),
         gather_again=() if keeps else (gather,),
-        reduce=reduce,
+        reduce=tuple(replace(move, before=0) for move in reduce) if copies else reduce,
         each_micro_batch=each,
         keeps=keeps,
         prefetch=prefetch,
         bounded=bounded,
+        copies=copies,
     )

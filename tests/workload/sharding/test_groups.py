@@ -74,3 +74,32 @@ def test_only_split_gradients_need_room(shard: Shard, placed: tuple[Placed, ...]
 
     assert room(ddp(8, gradient=2, each=True, bucket=10**9)) == [0]
     assert room(zero(8, stage=2, weight=2, gradient=2, bucket=10**9)) == [2 * (2 * TABLE + 6 * LAYER + 512)]
+
+
+def test_per_parameter_copies_out_and_in(new_step: Callable[..., cs.Job], model: cs.Model) -> None:
+    """Weights are read and written once more each time they have come; gradients are read, cast and written."""
+    split = new_step(fsdp=True, per_parameter=True, reduce_dtype="fp32", micro_batches=3)
+    flat = new_step(fsdp=True, reduce_dtype="fp32", micro_batches=3)
+    passes = {"copy out weights": 2 * 3 * 2 * 2, "copy in gradients": 3 * (2 + 4)}
+
+    def traffic(job: cs.Job, name: str) -> int:
+        arrays = job.programs[0].arrays()
+        ops = [arrays.ops[number] for number in arrays.op.tolist()]
+        return sum(op.nbytes for op in ops if op.name == name)
+
+    assert {name: traffic(split, name) for name in passes} == {
+        name: nbytes * model.num_parameters for name, nbytes in passes.items()
+    }
+    assert all(traffic(flat, name) == 0 for name in passes)
+    assert traffic(flat, "pack gradients") == 3 * (2 + 4) * model.num_parameters
+    assert traffic(split, "pack gradients") == 0
+
+
+def test_a_copy_waits_for_its_gather_and_its_block_for_it(new_step: Callable[..., cs.Job]) -> None:
+    run = cs.simulate(cs.load_topology("dgx-h100", nodes=2), new_step(fsdp=True, per_parameter=True, micro_batches=1))
+    trace = run.trace_of([0])
+    forward = trace[trace["phase"] == "forward"]
+    gathers = forward[forward["name"] == "all-gather weights"]["end_ns"].to_numpy()
+    copies = forward[forward["name"] == "copy out weights"]["start_ns"].to_numpy()
+    assert len(gathers) == len(copies) == 8
+    assert (copies >= gathers).all()

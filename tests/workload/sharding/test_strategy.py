@@ -80,6 +80,12 @@ def test_one_fault(plan: dict[str, Any], key: str, nearest: object, new_step: Ca
             "plan.reduce_dtype: no effect",
             {"reduce_dtype": None},
         ),
+        ({"zero": 1, "per_parameter": True}, "plan.per_parameter: no effect", {"per_parameter": False}),
+        (
+            {"zero": 3, "zeropp": ("qwz",), "per_parameter": True},
+            "plan.per_parameter: no effect",
+            {"per_parameter": False},
+        ),
         ({"zeropp_ranks": 4}, "plan.zeropp_ranks: no effect", {"zeropp_ranks": 8}),
         ({"sync_dtype": "bf16"}, "plan.sync_dtype: no effect without plan.sync_every", {"sync_dtype": "fp32"}),
         ({"sync_every": 4, "sync_ranks": 16}, "plan.sync_every: no effect", {"sync_every": None}),
