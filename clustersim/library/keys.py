@@ -105,6 +105,9 @@ KEYS: Mapping[str, Key] = {
     "plan.overlap_dispatch": Key(Whole(1, 1024), "parts in which a micro-batch is sent to its experts", 1),
     "plan.overlap_shared": Key(Flag(), "shared experts work while tokens are on their way", False),
     "plan.fp8_dispatch": Key(Flag(), "tokens are sent to experts as dtype quantises them", False),
+    "plan.fp8_activation_input": Key(
+        Flag(), "what the activations of experts read is kept as dtype quantises it", False
+    ),
     "plan.vpp": Key(_DEGREE, "chunks of the model a stage", 1),
     "plan.zero": Key(Whole(0, 3), "split over replicas: 1 optimizer state, 2 also gradients, 3 also weights", 0),
     "plan.fsdp": Key(Flag(), "weights split over replicas and gathered layer by layer, as plan.zero 3", False),

@@ -7,13 +7,18 @@ from clustersim.workload.expert_shard import ExpertShard
 from clustersim.workload.shape.experts import Experts
 from clustersim.workload.shard import Shard
 
-__all__ = ["kept_by_experts"]
+__all__ = ["activation_input_nbytes", "kept_by_experts"]
+
+
+def activation_input_nbytes(shard: Shard, share: ExpertShard, elements: int) -> int:
+    """Bytes of what an activation reads, as it is kept for the backward pass [B]."""
+    return shard.recipe.activation_operand.nbytes(elements) if share.fp8_activation_input else shard.width * elements
 
 
 def kept_by_experts(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Kept, ...]:
     """Every tensor that is kept without recomputation, on one rank, zeros left out.
 
-    With R tokens routed here, M copies worked on here and w bytes an element. The weight of each copy is applied with
+    With R tokens routed here, M copies worked on here. The weight of each copy is applied with
     the activation, so that the results of the experts need not be kept; a choice and its weight take 4 bytes each.
 
     Parameters
@@ -28,7 +33,8 @@ def kept_by_experts(shard: Shard, experts: Experts, share: ExpertShard) -> tuple
     ----------
     Megatron-Core, ``moe/experts.py``: probabilities go into the activation's kernel.
     """
-    w, copies, ffn = shard.width, share.received, experts.ffn_hidden // share.etp
+    copies, ffn = share.received, experts.ffn_hidden // share.etp
+    read = activation_input_nbytes
     wide = 2 if experts.gated else 1
     operand = shard.recipe.activation_operand.nbytes
     shared = experts.shared_ffn_hidden // shard.tp
@@ -38,9 +44,13 @@ def kept_by_experts(shard: Shard, experts: Experts, share: ExpertShard) -> tuple
         Kept("chosen experts", "experts", 8 * shard.rows * experts.top_k),
         Kept("weights of copies", "experts", 4 * copies),
         Kept("dispatched tokens", "experts", operand(copies * shard.model.hidden)),
-        Kept("experts before their activation", "experts", w * copies * wide * ffn, part="experts"),
+        Kept("experts before their activation", "experts", read(shard, share, copies * wide * ffn), part="experts"),
         Kept("experts after their activation", "experts", operand(copies * ffn), part="activation"),
-        Kept("shared experts before their activation", "shared experts", w * shard.tokens * wide * shared),
+        Kept(
+            "shared experts before their activation",
+            "shared experts",
+            read(shard, share, shard.tokens * wide * shared),
+        ),
         Kept(
             "shared experts after their activation",
             "shared experts",

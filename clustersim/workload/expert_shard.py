@@ -36,6 +36,8 @@ class ExpertShard:
         shared experts work while tokens are on their way
     fp8_dispatch : bool
         tokens are sent in the format in which the experts multiply them
+    fp8_activation_input : bool
+        what the activations read is kept in that format
     """
 
     ep: int
@@ -50,6 +52,7 @@ class ExpertShard:
     chunks: int
     overlap_shared: bool
     fp8_dispatch: bool
+    fp8_activation_input: bool
 
     @property
     def received(self) -> int:

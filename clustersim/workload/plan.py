@@ -51,6 +51,8 @@ class ParallelPlan:
         shared experts work while tokens are on their way; else before
     fp8_dispatch : bool
         tokens are sent as the recipe quantises them, results as activations
+    fp8_activation_input : bool
+        what the activations of experts read is kept as the recipe quantises it
     vpp : int, optional
         chunks of the model a stage; None: 1, or what the schedule asks for
     zero : {0, 1, 2, 3}
@@ -142,6 +144,7 @@ class ParallelPlan:
     overlap_dispatch: int = 1
     overlap_shared: bool = False
     fp8_dispatch: bool = False
+    fp8_activation_input: bool = False
     vpp: int | None = None
     zero: int = 0
     fsdp: bool = False

@@ -70,6 +70,7 @@ def expert_shards(experts: Experts, plan: ParallelPlan, *, rows: int) -> tuple[E
                 chunks=plan.overlap_dispatch,
                 overlap_shared=plan.overlap_shared,
                 fp8_dispatch=plan.fp8_dispatch,
+                fp8_activation_input=plan.fp8_activation_input,
             )
         )
     return tuple(found)

@@ -46,6 +46,7 @@ def case(model: Model, *, dtype: str = "bf16", num_devices: int = 16, **plan: An
         ({"dropout": True}, "plan.dropout", False),
         ({"ep": 4, "overlap_dispatch": 1000}, "plan.overlap_dispatch", 128),
         ({"ep": 4, "fp8_dispatch": True}, "plan.fp8_dispatch", False),
+        ({"fp8_activation_input": True}, "plan.fp8_activation_input", False),
         ({"ep": 4, "dispatch": "deepep", "token_imbalance": "zipf:1"}, "plan.dispatch", "all_to_all"),
         ({"ep": 4, "dispatch": "deep_ep"}, "plan.dispatch", "deepep"),
         ({"ep": 4, "token_imbalance": "zipf:x"}, "plan.token_imbalance", "zipf:1"),

@@ -170,6 +170,22 @@ def test_dispatched_tokens_are_kept_for_the_backward_pass(moe: Model, run_untime
     assert wider - plain == LAYERS * S * (2 * (H + 3 * F) + 4 + 8)
 
 
+def test_quantised_inputs_of_activations_take_half(moe: Model, run_untimed: Callable[[Job], Any]) -> None:
+    def peak(**plan: Any) -> int:
+        job = training_step(
+            moe,
+            ParallelPlan(ep=4, **plan),
+            global_batch=BATCH,
+            micro_batch=1,
+            seq_len=S,
+            dtype="fp8",
+            num_devices=8,
+        )
+        return int(run_untimed(job).peak[0]["gpu/activations"])
+
+    assert peak() - peak(fp8_activation_input=True) == LAYERS * S * K * 2 * F
+
+
 def test_experts_computed_again_are_not_kept(moe: Model, run_untimed: Callable[[Job], Any]) -> None:
     def peak(*modules: str) -> int:
         plan = {"recompute": "selective", "recompute_modules": modules} if modules else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
+from clustersim.workload.expert_activations import activation_input_nbytes
 from clustersim.workload.expert_shard import ExpertShard
 from clustersim.workload.layers.grouped import grouped
 from clustersim.workload.layers.kernels import linear, linear_input_gradient, linear_weight_gradient, memory_pass
@@ -11,6 +12,7 @@ from clustersim.workload.shape.experts import Experts
 from clustersim.workload.shard import Shard
 
 __all__ = [
+    "activation_pass",
     "expert_activation",
     "expert_input",
     "expert_matrices",
@@ -38,10 +40,20 @@ def expert_input(shard: Shard, experts: Experts, share: ExpertShard, *, cast: bo
 
 
 def expert_activation(shard: Shard, experts: Experts, share: ExpertShard, *, backward: bool = False) -> Kernel:
-    """The activation, times the weight of each copy: reads gate and up, writes; backward reads three, writes two."""
+    """The activation, times the weight of each copy: reads gate and up, writes; backward reads three, writes two.
+
+    What it reads is written once more, quantised, where it is kept so.
+    """
     (_, wide), (ffn, _) = expert_matrices(shard, experts, share)
-    elements = (2 * wide if backward else wide) + ffn
-    return memory_pass(shard.width * share.received * elements, dtype=shard.recipe.activations)
+    return activation_pass(shard, share, read=share.received * wide, written=share.received * ffn, backward=backward)
+
+
+def activation_pass(shard: Shard, share: ExpertShard, *, read: int, written: int, backward: bool) -> Kernel:
+    """An activation of ``read`` elements into ``written``; parameters as in :func:`expert_activation`."""
+    nbytes = shard.width * (read + written)
+    if backward or share.fp8_activation_input:
+        nbytes += activation_input_nbytes(shard, share, read)
+    return memory_pass(nbytes, dtype=shard.recipe.activations)
 
 
 def write_experts(

@@ -89,7 +89,7 @@ def _forward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece,
     away = share.ep > 1
     shared: list[int] = []
     if experts.num_shared and not share.overlap_shared:
-        shared.append(write_shared(writing, shard, experts, after=()))
+        shared.append(write_shared(writing, shard, experts, share, after=()))
     before = tuple(shared)
     copied = () if share.once else (spread(shard, share.sent),)
     router = writing.kernels("router forward", *router_forward(shard, experts), *copied, after=before)
@@ -103,7 +103,7 @@ def _forward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece,
 
     sent = [send(0)] if away else []
     if experts.num_shared and share.overlap_shared:
-        shared.append(write_shared(writing, shard, experts, after=(router,)))
+        shared.append(write_shared(writing, shard, experts, share, after=(router,)))
     done = []
     for n, part in enumerate(parts):
         if away and n + 1 < len(parts):
@@ -133,7 +133,7 @@ def _backward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece
 
     sent = [send(0)] if away else []
     if experts.num_shared and share.overlap_shared:
-        shared.append(write_shared_backward(writing, shard, experts, after=(first,)))
+        shared.append(write_shared_backward(writing, shard, experts, share, after=(first,)))
     done = []
     for n, part in enumerate(parts):
         if away and n + 1 < len(parts):
@@ -148,7 +148,7 @@ def _backward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece
             last = writing.collective(back(shard, part, "input gradients"), after=(last,))
         done.append(last)
     if experts.num_shared and not share.overlap_shared:
-        shared.append(write_shared_backward(writing, shard, experts, after=tuple(done)))
+        shared.append(write_shared_backward(writing, shard, experts, share, after=tuple(done)))
     summed = gathered_back(shard, share.sent)
     writing.kernels("router backward", summed, *router_backward(shard, experts), after=(*done, *shared))
     writing.kernels("router weight gradient", *router_weight_gradient(shard, experts), weight=True)
@@ -169,7 +169,7 @@ def _parts(shard: Shard, experts: Experts, share: ExpertShard) -> Iterator[Part]
     yield Part(name="activation", op=op("experts activation", activation), kept=after, within="experts")
     if experts.num_shared:
         nbytes = kept.get("shared experts after their activation", 0)
-        op_again = op("shared experts activation", shared_activation(shard, experts))
+        op_again = op("shared experts activation", shared_activation(shard, experts, share))
         yield Part(name="activation", op=op_again, kept=nbytes)
 
 

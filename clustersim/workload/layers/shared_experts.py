@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.layers.kernels import linear, linear_input_gradient, linear_weight_gradient, memory_pass
+from clustersim.workload.expert_shard import ExpertShard
+from clustersim.workload.layers.expert_mlp import activation_pass
+from clustersim.workload.layers.kernels import linear, linear_input_gradient, linear_weight_gradient
 from clustersim.workload.layers.writing import Writing
 from clustersim.workload.passes.tensor_parallel import gather, reduction
 from clustersim.workload.shape.experts import Experts
@@ -26,14 +28,15 @@ def shared_parameters(shard: Shard, experts: Experts) -> int:
     return inward[0] * inward[1] + outward[0] * outward[1]
 
 
-def shared_activation(shard: Shard, experts: Experts, *, backward: bool = False) -> Kernel:
+def shared_activation(shard: Shard, experts: Experts, share: ExpertShard, *, backward: bool = False) -> Kernel:
     """Reads gate and up, writes their product; backward reads both and its gradient, writes two."""
     (_, wide), (ffn, _) = shared_matrices(shard, experts)
-    elements = (2 * wide if backward else wide) + ffn
-    return memory_pass(shard.width * shard.tokens * elements, dtype=shard.recipe.activations)
+    return activation_pass(shard, share, read=shard.tokens * wide, written=shard.tokens * ffn, backward=backward)
 
 
-def write_shared(writing: Writing, shard: Shard, experts: Experts, *, after: tuple[int, ...] | None) -> int:
+def write_shared(
+    writing: Writing, shard: Shard, experts: Experts, share: ExpertShard, *, after: tuple[int, ...] | None
+) -> int:
     """From the layer's input to its part of the output; under sequence parallelism gathered before, summed after.
 
     Returns
@@ -47,7 +50,7 @@ def write_shared(writing: Writing, shard: Shard, experts: Experts, *, after: tup
     last = writing.kernels(
         "shared experts forward",
         *linear(shard, *inward),
-        shared_activation(shard, experts),
+        shared_activation(shard, experts, share),
         *linear(shard, *outward),
         *_gate(shard, experts, linear),
         after=after,
@@ -55,7 +58,9 @@ def write_shared(writing: Writing, shard: Shard, experts: Experts, *, after: tup
     return writing.collective(reduction(shard, "shared experts output")) if shard.tp > 1 else last
 
 
-def write_shared_backward(writing: Writing, shard: Shard, experts: Experts, *, after: tuple[int, ...] | None) -> int:
+def write_shared_backward(
+    writing: Writing, shard: Shard, experts: Experts, share: ExpertShard, *, after: tuple[int, ...] | None
+) -> int:
     """From the output's gradient to that of the input, the weights' beside the sum of the latter.
 
     Returns
@@ -74,7 +79,7 @@ def write_shared_backward(writing: Writing, shard: Shard, experts: Experts, *, a
     writing.kernels(weights, *linear_weight_gradient(shard, *outward), weight=True)
     last = writing.kernels(
         name,
-        shared_activation(shard, experts, backward=True),
+        shared_activation(shard, experts, share, backward=True),
         *linear_input_gradient(shard, *inward),
         *_gate(shard, experts, linear_input_gradient),
     )

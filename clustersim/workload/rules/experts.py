@@ -23,6 +23,7 @@ _DEFAULTS = {
     "overlap_dispatch": 1,
     "overlap_shared": False,
     "fp8_dispatch": False,
+    "fp8_activation_input": False,
 }
 
 EXPERT_KEYS = ("plan.ep", *(f"plan.{name}" for name in _DEFAULTS))
@@ -49,7 +50,7 @@ def expert_values(case: Case) -> Iterator[Fault]:
         yield Fault(
             key="plan.dispatch", value=plan.dispatch, rule=f"must be one of {', '.join(names)}", nearest=nearest
         )
-    for name in ("overlap_shared", "fp8_dispatch"):
+    for name in ("overlap_shared", "fp8_dispatch", "fp8_activation_input"):
         if not isinstance(getattr(plan, name), bool):
             value = getattr(plan, name)
             yield Fault(key=f"plan.{name}", value=value, rule="must be true or false", nearest=bool(value))
@@ -129,9 +130,11 @@ def _tokens(case: Case) -> Iterator[Fault]:
     if plan.overlap_dispatch > rows:
         rule = f"must be at most the {rows} tokens that a rank routes"
         yield Fault(key="plan.overlap_dispatch", value=plan.overlap_dispatch, rule=rule, nearest=rows)
-    if plan.fp8_dispatch and find_recipe(case.dtype).quantisation is None:
+    if find_recipe(case.dtype).quantisation is None:
         rule = f"must be false with dtype {case.dtype}, which quantises nothing"
-        yield Fault(key="plan.fp8_dispatch", value=True, rule=rule, nearest=False)
+        for name in ("fp8_dispatch", "fp8_activation_input"):
+            if getattr(plan, name):
+                yield Fault(key=f"plan.{name}", value=True, rule=rule, nearest=False)
     if plan.dispatch != "all_to_all" and plan.capacity_factor is None and plan.token_imbalance != "uniform":
         rule = "must be all_to_all with a token_imbalance: no other way is written for unequal parts"
         yield Fault(key="plan.dispatch", value=plan.dispatch, rule=rule, nearest="all_to_all")
