@@ -178,6 +178,12 @@ KEYS: Mapping[str, Key] = {
     "plan.dropout": Key(Flag(), "dropout masks are made and kept, as GPT-2 and GPT-3 train", False),
     "plan.overlap_dp": Key(Flag(), "gradients reduced beside the backward pass", True),
     "plan.overlap_tp": Key(Flag(), "weight gradients computed beside a reduction", True),
+    "plan.tp_overlap": Key(
+        Word(("none", "ring", "pipeline", "userbuffers")),
+        "products take and give tokens in parts: round the ranks, each by a collective, or gathered so and reduced so",
+        "none",
+    ),
+    "plan.tp_overlap_chunks": Key(Whole(1, 1024), "parts of plan.tp_overlap pipeline", 4),
     "fabric": Key(
         Name(
             "fat_tree, rail_optimized, dragonfly, dragonfly_plus, torus, mesh, ring, fully_connected, two_sites or "

@@ -12,6 +12,7 @@ from clustersim.workload.recompute import Recompute, RecomputeMethod
 from clustersim.workload.schedule import Schedule
 from clustersim.workload.shard import Attention, Dtype
 from clustersim.workload.sharding import Strategy
+from clustersim.workload.tensor_overlap import TpOverlap
 from clustersim.workload.token_load import Imbalance
 
 __all__ = ["ParallelPlan"]
@@ -129,6 +130,12 @@ class ParallelPlan:
         a chunk between the passes
     overlap_tp : bool
         compute weight gradients beside the reduction of the input's gradient
+    tp_overlap : {"none", "ring", "pipeline", "userbuffers"}
+        products take gathered tokens, and give those to be reduced, in parts: as these go round the ranks; each with a
+        collective of its own; the former by ring, the latter by pipeline, as Transformer Engine does by default. Under
+        sequence parallelism; in the backward pass a reduction that ``overlap_tp`` hides stays whole
+    tp_overlap_chunks : int
+        parts of ``pipeline``
     """
 
     tp: int = 1
@@ -177,3 +184,5 @@ class ParallelPlan:
     dropout: bool = False
     overlap_dp: bool = True
     overlap_tp: bool = True
+    tp_overlap: TpOverlap = "none"
+    tp_overlap_chunks: int = 4

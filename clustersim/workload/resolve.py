@@ -12,6 +12,7 @@ from clustersim.workload.precision import find_recipe
 from clustersim.workload.rules import find_faults
 from clustersim.workload.rules.experts import expert_notes
 from clustersim.workload.rules.sharding import sharding_notes
+from clustersim.workload.rules.tensor_overlap import tensor_overlap_notes
 from clustersim.workload.schedule import SCHEDULES, Schedule, placement_of, read_table
 from clustersim.workload.shard import padded_vocab
 from clustersim.workload.stages import describe, split
@@ -103,6 +104,7 @@ def _without_effect(case: Case) -> Iterator[str]:
         yield "plan.zero: no effect with dp 1"
     if plan.fsdp and case.replicas * plan.cp == 1:
         yield "plan.fsdp: no effect with dp 1"
+    yield from tensor_overlap_notes(case)
     yield from sharding_notes(case)
     if plan.recompute_modules != ("core",) and plan.recompute != "selective":
         yield "plan.recompute_modules: no effect without plan.recompute selective"

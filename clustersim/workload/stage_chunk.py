@@ -14,6 +14,7 @@ from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.recompute import Recomputation
 from clustersim.workload.schedule.placement import Placement
 from clustersim.workload.shard import Shard
+from clustersim.workload.tensor_overlap import TensorOverlap
 
 __all__ = ["StageChunk", "hop", "stage_chunk"]
 
@@ -101,6 +102,7 @@ def stage_chunk(
         method=plan.recompute_method,
         num_layers=plan.recompute_layers,
     )
+    products = TensorOverlap.of(plan.tp_overlap, num_chunks=plan.tp_overlap_chunks)
     number = sum(len(r) for r in placement.routes[:route]) + position
 
     hop_in = None if before is None else hop(before[0], stage, placement.num_stages)
@@ -116,6 +118,7 @@ def stage_chunk(
                 sends=bool(hop_out),
                 groups=groups,
                 prefetch=prefetch,
+                products=products,
             )
         if kind == "W":
             return weight_backward(placed, shard, stage=number, groups=groups)
@@ -130,6 +133,7 @@ def stage_chunk(
             groups=groups,
             prefetch=prefetch,
             weights=kind == "B",
+            products=products,
         )
 
     passes = {kind: fragment(kind, groups) for kind in sorted(kinds)}

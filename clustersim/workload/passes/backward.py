@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from clustersim.workload.layers.piece import fused
 from clustersim.workload.layers.placed import Placed
 from clustersim.workload.passes.forward import forward_block
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Chain, Fragment
 from clustersim.workload.passes.parameter_group import ParameterGroup, Traffic
 from clustersim.workload.passes.tensor_parallel import gather, reduction
+from clustersim.workload.passes.tensor_parallel_overlap import as_tokens_come, as_tokens_go
 from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
+from clustersim.workload.tensor_overlap import TensorOverlap
 
 __all__ = ["backward", "weight_backward"]
 
@@ -30,6 +33,7 @@ def backward(
     groups: Sequence[ParameterGroup] = (),
     prefetch: int = 1,
     weights: bool = True,
+    products: TensorOverlap | None = None,
 ) -> Fragment:
     """Backward pass of a chunk for one micro-batch.
 
@@ -54,7 +58,10 @@ def backward(
         groups gathered ahead
     weights : bool
         with the gradients of the weights; otherwise what they read is kept for :func:`weight_backward`
+    products : TensorOverlap, optional
+        how they take and give tokens; None: whole
     """
+    products = products or TensorOverlap()
     chain = Chain(stage=stage, phase="backward" if weights else "backward input")
     gradient = {COMMUNICATION if receives or sends else WORKSPACE: shard.residual_nbytes}
     first_layer = min((p.layer for p in placed if p.layer >= 0), default=0)
@@ -72,10 +79,11 @@ def backward(
         steps = list(members)
         opened = {i: traffic.open(i) for i in steps} if repeated else {}
         if repeated:
-            _compute_again(chain, [p for i, p in enumerate(placed) if together(i) == (True, group)], shard)
+            layers = [p for i, p in enumerate(placed) if together(i) == (True, group)]
+            _compute_again(chain, layers, shard, products)
         for i in steps:
             p = placed[i]
-            from_before = placed[i - 1].block.produces if i else p.block.kind != "embedding"
+            from_before = placed[i - 1].block.produces if i else sends
             start, end = Counter(opened[i] if repeated else traffic.open(i)), Counter(traffic.freed(i))
             end[ACTIVATIONS] -= p.block.kept if repeated else p.block.held(recompute)
             end[ACTIVATIONS] -= from_before * shard.residual_nbytes
@@ -86,7 +94,15 @@ def backward(
             if not weights:
                 end[ACTIVATIONS] += p.block.weight_kept
             ready[i] = _backward_block(
-                chain, p, shard, recompute=recompute, overlap=overlap, start=start, end=end, weights=weights
+                chain,
+                p,
+                shard,
+                recompute=recompute,
+                overlap=overlap,
+                products=products,
+                start=start,
+                end=end,
+                weights=weights,
             )
             traffic.close(i, ready)
     return chain.fragment(ready)
@@ -120,12 +136,13 @@ def weight_backward(
     return chain.fragment(ready)
 
 
-def _compute_again(chain: Chain, layers: Sequence[Placed], shard: Shard) -> None:
+def _compute_again(chain: Chain, layers: Sequence[Placed], shard: Shard, products: TensorOverlap) -> None:
     """The forward pass of layers from their input, keeping everything now; as in Megatron-LM, their collectives too."""
     for n, p in enumerate(layers):
         produced = p.block.produces and n < len(layers) - 1
         start = {ACTIVATIONS: p.block.kept + produced * shard.residual_nbytes}
-        forward_block(chain, p, shard, start=start, transient=p.block.forward_workspace, repeated=True)
+        transient = p.block.forward_workspace
+        forward_block(chain, p, shard, start=start, transient=transient, products=products, repeated=True)
 
 
 def _backward_block(
@@ -135,6 +152,7 @@ def _backward_block(
     *,
     recompute: Recomputation,
     overlap: bool,
+    products: TensorOverlap,
     start: Mapping[str, int],
     end: Mapping[str, int],
     weights: bool,
@@ -142,34 +160,51 @@ def _backward_block(
     """A block's backward pass with its collectives; the number of the op that completes its weights' gradient.
 
     Under sequence parallelism the output's gradient is gathered first, and the input once more for the weight
-    gradient; the reduction of the input's gradient follows and the last weight gradient runs beside it. What is
+    gradient; the reduction of the input's gradient follows and the last weight gradient runs beside it. Where products
+    take and give tokens in parts, so does this, but for the reduction that has a weight gradient beside it. What is
     gathered or computed again is counted from the start of the op that reads it.
     """
     block, layer = placed.block, placed.layer
     full = shard.full_nbytes if shard.sequence_parallel else 0
     held = block.backward_workspace
+    parts = bool(full) and any(piece.product for piece in block.backward)
+    come, go = parts and block.reduces and products.gather != "whole", parts and products.reduce != "whole"
     if block.reduces and full:
-        chain.add(gather(shard, f"{block.kind} output gradient"), layer=layer)
+        if not come:
+            chain.add(gather(shard, f"{block.kind} output gradient"), layer=layer)
         held += full
     for part in block.again(recompute):
         chain.write(part.pieces, layer=layer)
         held += part.kept
     reduces = block.gathers and shard.tp > 1
-    pieces, beside = block.whole_backward(apart=reduces) if weights else (block.input_backward(), None)
+    if weights:
+        pieces, beside = block.whole_backward(apart=reduces, arranged=tuple)
+    else:
+        pieces, beside = block.input_backward(arranged=tuple), None
+    go = go and reduces and (beside is None or not overlap)
+    once_more = gather(shard, f"{block.kind} input again") if full and beside is not None else None
+    if come:
+        pieces = as_tokens_come(pieces, shard, products, what=f"{block.kind} output gradient", then=once_more)
+    if go:
+        pieces = as_tokens_go(pieces, shard, products, what=f"{block.kind} input gradient")
+    pieces = fused(pieces)
     begin, done = Counter(start), Counter({WORKSPACE: -held})
     begin[WORKSPACE] += held
     if beside is None:
         done.update(end)
         number = chain.write(pieces, layer=layer, start=begin, end=done)[-1]
-        if reduces:
+        if reduces and not go:
             chain.add(reduction(shard, f"{block.kind} input gradient"), layer=layer)
         return number
     inputs = []
-    if full:
-        inputs.append(chain.beside(gather(shard, f"{block.kind} input again"), after=chain.last, layer=layer))
+    if once_more is not None:
         begin[WORKSPACE] += full
-    inputs.append(chain.write(pieces, layer=layer, start=begin, end=done)[-1])
-    summed = chain.add(reduction(shard, f"{block.kind} input gradient"), layer=layer)
+        if not come:
+            inputs.append(chain.beside(once_more, after=chain.last, layer=layer))
+    numbers = chain.write(pieces, layer=layer, start=begin, end=done)
+    inputs += [number for number, piece in zip(numbers, pieces, strict=True) if piece.op == once_more]
+    inputs.append(numbers[-1])
+    summed = inputs[-1] if go else chain.add(reduction(shard, f"{block.kind} input gradient"), layer=layer)
     freed = Counter(end)
     freed[WORKSPACE] -= full
     return chain.beside(beside, after=inputs if overlap else [*inputs, summed], layer=layer, end=freed)

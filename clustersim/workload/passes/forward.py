@@ -8,13 +8,15 @@ from dataclasses import replace
 
 from clustersim.workload.layers.block import again
 from clustersim.workload.layers.head import loss_reductions
-from clustersim.workload.layers.piece import fused
+from clustersim.workload.layers.piece import Piece, fused
 from clustersim.workload.layers.placed import Placed
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Chain, Fragment
 from clustersim.workload.passes.parameter_group import ParameterGroup, Traffic
 from clustersim.workload.passes.tensor_parallel import gather, reduction
+from clustersim.workload.passes.tensor_parallel_overlap import as_tokens_come, as_tokens_go
 from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
+from clustersim.workload.tensor_overlap import TensorOverlap
 
 __all__ = ["forward", "forward_block"]
 
@@ -28,6 +30,7 @@ def forward(
     sends: bool,
     groups: Sequence[ParameterGroup] = (),
     prefetch: int = 1,
+    products: TensorOverlap | None = None,
 ) -> Fragment:
     """Forward pass of a chunk for one micro-batch.
 
@@ -46,8 +49,11 @@ def forward(
         weights that are not here
     prefetch : int
         groups gathered ahead
+    products : TensorOverlap, optional
+        how they take and give tokens; None: whole
     """
     chain = Chain(stage=stage, phase="forward")
+    products = products or TensorOverlap()
     traffic = Traffic(chain, groups, range(len(placed)), prefetch=prefetch, backward=False)
     first_layer = min((p.layer for p in placed if p.layer >= 0), default=0)
     first = []
@@ -63,7 +69,8 @@ def forward(
             start[COMMUNICATION if leaves else ACTIVATIONS] += produced
         transient = p.block.forward_workspace + p.block.kept - kept + inside * produced
         start.update(traffic.open(index))
-        first.append(forward_block(chain, p, shard, start=start, end=traffic.freed(index), transient=transient))
+        end = traffic.freed(index)
+        first.append(forward_block(chain, p, shard, start=start, end=end, transient=transient, products=products))
         traffic.close(index, first)
     return chain.fragment(first)
 
@@ -75,6 +82,7 @@ def forward_block(
     *,
     start: Mapping[str, int],
     transient: int,
+    products: TensorOverlap,
     end: Mapping[str, int] | None = None,
     repeated: bool = False,
 ) -> int:
@@ -89,6 +97,8 @@ def forward_block(
         bytes taken when it starts and held beyond its end
     transient : int
         bytes held while it runs [B]
+    products : TensorOverlap
+        how its products take and give tokens
     end : Mapping[str, int], optional
         further bytes given back when it ends
     repeated : bool
@@ -101,16 +111,25 @@ def forward_block(
     """
     block, layer = placed.block, placed.layer
     numbers = []
-    if block.gathers and shard.sequence_parallel:
-        numbers.append(chain.add(gather(shard, f"{block.kind} input"), layer=layer))
+    pieces: Sequence[Piece] = block.forward
+    gathers, reduces = block.gathers and shard.sequence_parallel, block.reduces and shard.tp > 1
+    parts = shard.sequence_parallel and any(piece.product for piece in pieces)
+    come, go = parts and gathers and products.gather != "whole", parts and reduces and products.reduce != "whole"
+    if gathers:
         transient += shard.full_nbytes
-    pieces = fused([replace(p, op=again(p.op)) for p in block.forward] if repeated else block.forward)
+    if come:
+        pieces = as_tokens_come(pieces, shard, products, what=f"{block.kind} input")
+    elif gathers:
+        numbers.append(chain.add(gather(shard, f"{block.kind} input"), layer=layer))
+    if go:
+        pieces = as_tokens_go(pieces, shard, products, what=f"{block.kind} output")
+    pieces = fused([replace(p, op=again(p.op)) for p in pieces] if repeated else pieces)
     done = Counter(end or {})
     done[WORKSPACE] -= transient
     begin = Counter(start)
     begin[WORKSPACE] += transient
     numbers += chain.write(pieces, layer=layer, start=begin, end=done)
-    if shard.tp > 1 and block.reduces:
+    if reduces and not go:
         chain.add(reduction(shard, f"{block.kind} output"), layer=layer)
     if shard.tp > 1 and block.kind == "head":
         for collective in loss_reductions(shard):

@@ -14,6 +14,11 @@ from clustersim.workload.rules.precision import gradient_faults
 from clustersim.workload.rules.schedule import chunk_faults, stage_faults
 from clustersim.workload.rules.sequence import sequence_faults
 from clustersim.workload.rules.sharding import SHARDING_KEYS, sharding_faults
+from clustersim.workload.rules.tensor_overlap import (
+    TENSOR_OVERLAP_KEYS,
+    tensor_overlap_faults,
+    tensor_overlap_values,
+)
 from clustersim.workload.rules.tensor_parallel import tensor_parallel_faults
 from clustersim.workload.rules.unsupported import unsupported_faults
 from clustersim.workload.rules.words import word_faults
@@ -23,7 +28,13 @@ __all__ = ["find_faults"]
 
 def find_faults(case: Case) -> tuple[Fault, ...]:
     """Every fault of a case, each value's own first, then those of values against each other."""
-    faults = [*count_faults(case), *word_faults(case), *expert_values(case), *unsupported_faults(case)]
+    faults = [
+        *count_faults(case),
+        *word_faults(case),
+        *expert_values(case),
+        *tensor_overlap_values(case),
+        *unsupported_faults(case),
+    ]
     for reads, rule in _RULES:
         bad = {f.key for f in faults}
         if not bad.intersection(reads):
@@ -35,6 +46,7 @@ _DEGREES = ("plan.tp", "plan.cp", "plan.pp", "plan.dp", "num_devices")
 _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = (
     (("model", "plan.tp"), tensor_parallel_faults),
     (("plan.tp", "seq_len", "plan.sequence_parallel"), sequence_faults),
+    (("plan.tp", "plan.cp", "seq_len", "micro_batch", *TENSOR_OVERLAP_KEYS), tensor_overlap_faults),
     (("plan.pp", "plan.vpp"), stage_faults),
     (("plan.pp", "plan.vpp", "plan.schedule"), chunk_faults),
     (_DEGREES, device_faults),
