@@ -8,7 +8,7 @@ import pytest
 from clustersim.library.card import list_cards, read_card
 from clustersim.library.model import load_model
 
-GPUS_PER_NODE = {"dgx-a100": 8, "dgx-h100": 8}
+GPUS_PER_NODE = {"dgx-a100": 8, "dgx-h100": 8, "hgx-h800": 8}
 JOBS = [read_card("job", name).data for name, _ in list_cards()["job"]]
 
 
@@ -24,16 +24,16 @@ class TestJob:
         if plan["schedule"] == "interleaved":
             assert job["global_batch"] // (dp * job["micro_batch"]) % plan["pp"] == 0
         else:
-            assert plan["vpp"] == 1
+            assert plan["vpp"] == (2 if plan["schedule"] == "dualpipe" else 1)
 
     def test_the_model_can_be_split(self, job: dict[str, Any]) -> None:
         model, plan = load_model(job["model"]), job["plan"]
         assert model.num_heads % plan["tp"] == 0
         assert model.num_kv_heads % plan["tp"] == 0
         assert model.vocab % plan["tp"] == 0
-        chunks = plan["pp"] * plan["vpp"]
-        # Even over the layers alone, or over the layers with embedding and head as one more each.
-        assert model.num_layers % chunks == 0 or (model.num_layers + 2) % chunks == 0
+        chunks = plan["pp"] * (1 if plan["schedule"] == "dualpipe" else plan["vpp"])
+        # Even over the layers alone, or over the layers with embedding, head and modules beside it as one more each.
+        assert model.num_layers % chunks == 0 or (model.num_layers + 2 + model.mtp) % chunks == 0
         assert job["seq_len"] <= model.max_seq_len
 
     def test_every_number_has_a_source(self, job: dict[str, Any]) -> None:
