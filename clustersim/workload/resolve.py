@@ -10,6 +10,7 @@ from clustersim.workload.case import Case
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.precision import find_recipe
 from clustersim.workload.rules import find_faults
+from clustersim.workload.rules.architecture import architecture_notes
 from clustersim.workload.rules.experts import expert_notes
 from clustersim.workload.rules.sharding import sharding_notes
 from clustersim.workload.rules.tensor_overlap import tensor_overlap_notes
@@ -66,7 +67,7 @@ def resolve(case: Case) -> Resolved:
     if isinstance(schedule, str):
         schedule = SCHEDULES[schedule] if schedule in SCHEDULES else read_table(schedule)
     num_places = len(placement_of(schedule, plan.pp, case.num_virtual).routes[0])
-    notes = (*_shapes(case, num_places), *_without_effect(case), *expert_notes(case))
+    notes = (*_shapes(case, num_places), *_without_effect(case), *expert_notes(case), *architecture_notes(case))
     return Resolved(plan=plan, schedule=schedule, num_micro_batches=case.num_micro_batches, notes=notes)
 
 

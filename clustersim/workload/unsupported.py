@@ -6,16 +6,9 @@ from clustersim.workload.model import Model
 
 __all__ = ["unsupported_parts"]
 
-_SUBLAYERS = frozenset({"attention", "latent_attention", "mlp", "experts"})
+_SUBLAYERS = frozenset({"attention", "cross_attention", "latent_attention", "mlp", "experts"})
 _FIELDS = (
-    "token_types",
-    "head_bias",
-    "head_transform",
-    "pooler",
-    "num_classes",
     "layout",
-    "encoder",
-    "patches",
     "tower",
     "adapters",
 )
@@ -35,5 +28,5 @@ def unsupported_parts(model: Model) -> tuple[str, ...]:
     """
     sublayers = sorted(set(model.num_sublayers()) - _SUBLAYERS)
     fields = [name for name in _FIELDS if getattr(model, name)]
-    differing = [name for name, off in (("causal", not model.causal), ("head", not model.head)) if off]
-    return (*sublayers, *fields, *(f"{name} = false" for name in differing))
+    without_loss = ("head = false",) if not (model.head or model.num_classes or model.tower) else ()
+    return (*sublayers, *fields, *without_loss)

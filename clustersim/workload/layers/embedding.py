@@ -23,7 +23,9 @@ def embedding_parameters(shard: Shard) -> int:
 
 
 def embedding(shard: Shard) -> Block:
-    """Token and learned positions; each rank looks up its own rows and leaves zeros for the others'.
+    """Tokens, their types and learned positions; each rank looks up its own rows and leaves zeros for the others'.
+
+    The table of relative positions, a column a head, counts here.
 
     Forward reads and writes R rows, and reads and writes them once more with learned positions or dropout. Backward
     adds R/t rows to the gradient. A model whose embedding is narrower than h projects the rows.
@@ -44,13 +46,16 @@ def embedding(shard: Shard) -> Block:
     if model.positions == "learned" or shard.dropout:
         forward.append(memory_pass(2 * shard.residual_nbytes + mask, dtype=shard.recipe.activations))
     positions = model.parameters_by_part["positions"]
+    if model.positions == "relative":
+        positions = model.relative_buckets * shard.heads
+    everywhere = positions * (model.positions == "learned") + model.token_types * model.hidden
     projection = 0 if model.embedding_dim is None else model.embedding_dim * model.hidden
     return Block(
         kind="embedding",
         forward=serial(Compute(name="embedding forward", kind="embedding", kernels=tuple(forward))),
         backward=serial(Compute(name="embedding backward", kind="embedding", kernels=tuple(backward))),
-        parameters=embedding_parameters(shard) + positions + projection,
-        replicated_parameters=positions + projection,
+        parameters=embedding_parameters(shard) + positions + model.token_types * model.hidden + projection,
+        replicated_parameters=everywhere + projection,
         matrices=tuple(matrices),
         reduces=True,
         produces=True,

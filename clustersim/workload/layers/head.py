@@ -67,7 +67,7 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
             Piece(op=Compute(name="head and loss backward", kind="head", kernels=tuple(backward))),
             Piece(op=Compute(name="head weight gradient", kind="head", kernels=tuple(weight_gradient)), weight=True),
         ),
-        parameters=(0 if tied_here else embedding_parameters(shard)) + projection,
+        parameters=(0 if tied_here else embedding_parameters(shard)) + model.head_bias * shard.vocab + projection,
         replicated_parameters=projection,
         matrices=tuple(matrices),
         gathers=True,

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from clustersim.workload.layers.attention import attention
 from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.dense import classes, head_transform, patches, pooler
 from clustersim.workload.layers.embedding import embedding
-from clustersim.workload.layers.experts import experts
+from clustersim.workload.layers.encoder import decoder_embedding, encoder, holding_encoder_gradient
 from clustersim.workload.layers.head import head
-from clustersim.workload.layers.latent_attention import latent_attention
-from clustersim.workload.layers.mlp import mlp
+from clustersim.workload.layers.layer import Layers
 from clustersim.workload.layers.mtp import mtp_embedding, mtp_input
-from clustersim.workload.layers.norm import middle_norm, norm, post_norm, residual
-from clustersim.workload.layers.parallel import parallel
+from clustersim.workload.layers.norm import norm
 from clustersim.workload.shard import Shard
 from clustersim.workload.stages import Chunk
-from clustersim.workload.sublayer import Sublayer
 
-__all__ = ["SUBLAYERS", "Placed", "blocks"]
-
-SUBLAYERS: Mapping[Sublayer, Callable[[Shard], Block]] = {
-    "attention": attention,
-    "latent_attention": latent_attention,
-    "mlp": mlp,
-    "experts": experts,
-}
-"""What writes the block of each sublayer."""
+__all__ = ["Placed", "blocks"]
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A block and the layer it belongs to, -1 for embedding and head."""
+    """A block and the layer it belongs to, -1 for what stands before and behind the layers."""
 
     block: Block
     layer: int
@@ -45,52 +34,60 @@ def blocks(shard: Shard, chunk: Chunk, *, tied_here: bool, embedded_here: bool =
     ----------
     shard : Shard
     chunk : Chunk
+        of the model, or of its decoder, which an encoder stands before
     tied_here : bool
         embedding and head stand on one stage and share their weights
     embedded_here : bool
         embedding and head stand on one stage
     """
     model = shard.model
-    layers: dict[tuple[tuple[Sublayer, ...], int | None], list[Block]] = {}
-
-    def layer(index: int) -> list[Block]:
-        """Equal layers are the same objects."""
-        sublayers, window = model.layer(index), model.window_at(index)
-        if (sublayers, window) not in layers:
-            layers[sublayers, window] = _layer(replace(shard, window=window), sublayers)
-        return layers[sublayers, window]
-
-    placed: list[Placed] = []
-    if chunk.has_embedding:
-        placed.append(Placed(embedding(shard), -1))
-        if model.embedding_norm:
-            placed.append(Placed(norm(shard, kind="embedding norm", produces=True), -1))
+    if model.encoder is not None:
+        return _encoder_decoder(shard, chunk, tied_here=tied_here)
+    layers = Layers(shard)
+    placed = [Placed(block, -1) for block in _front(shard)] if chunk.has_embedding else []
     for number in range(chunk.first_layer, chunk.first_layer + chunk.num_layers):
-        placed += [Placed(block, number) for block in layer(number)]
+        placed += [Placed(block, number) for block in layers[number]]
     if chunk.has_head:
-        placed += _end(shard, tied_here=tied_here)
+        placed += [Placed(block, -1) for block in _end(shard, tied_here=tied_here)]
         for number in range(model.num_layers, model.num_layers + model.mtp):
             here = embedded_here or model.tied_embeddings or number > model.num_layers
             placed += [Placed(mtp_embedding(shard, here=here), -1), Placed(mtp_input(shard), -1)]
-            placed += [Placed(block, number) for block in layer(model.num_layers - 1)]
-            placed += _end(shard, tied_here=True)
+            placed += [Placed(block, number) for block in layers[model.num_layers - 1]]
+            placed += [Placed(block, -1) for block in _end(shard, tied_here=True)]
     return tuple(placed)
 
 
-def _layer(shard: Shard, sublayers: tuple[Sublayer, ...]) -> list[Block]:
-    """A norm before each sublayer, the residual added after it and read by the next norm."""
-    if shard.model.parallel_residual:
-        first, second = sublayers
-        return parallel(shard, SUBLAYERS[first](shard), SUBLAYERS[second](shard))
-    found = [norm(shard)]
-    for number, name in enumerate(sublayers):
-        found += [middle_norm(shard)] if number else []
-        found.append(SUBLAYERS[name](shard))
-        found += [post_norm(shard)] if shard.model.post_norms else []
-    return [*found, residual(shard)]
+def _encoder_decoder(shard: Shard, chunk: Chunk, *, tied_here: bool) -> tuple[Placed, ...]:
+    """All of an encoder-decoder, whose decoder's layers count on from the encoder's."""
+    placed = [Placed(block, number) for block, number in encoder(shard)]
+    first = 1 + max(p.layer for p in placed)
+    layers = Layers(shard)
+    decoder = [Placed(decoder_embedding(shard), -1)]
+    if shard.model.embedding_norm:
+        decoder.append(Placed(norm(shard, kind="embedding norm", produces=True), -1))
+    for number in range(chunk.num_layers):
+        decoder += [Placed(block, first + number) for block in layers[number]]
+    decoder += [Placed(block, -1) for block in _end(shard, tied_here=tied_here)]
+    return (*placed, *(Placed(holding_encoder_gradient(shard, p.block), p.layer) for p in decoder))
 
 
-def _end(shard: Shard, *, tied_here: bool) -> list[Placed]:
-    """Final norm, head and loss."""
-    last = [norm(shard, kind="final norm")] if shard.model.final_norm else []
-    return [Placed(block, -1) for block in (*last, head(shard, tied_here=tied_here))]
+def _front(shard: Shard) -> Iterator[Block]:
+    """Embedding or patches, and the norm after it."""
+    yield embedding(shard) if shard.model.patches is None else patches(shard)
+    if shard.model.embedding_norm:
+        yield norm(shard, kind="embedding norm", produces=True)
+
+
+def _end(shard: Shard, *, tied_here: bool) -> Iterator[Block]:
+    """Final norm, heads and losses."""
+    model = shard.model
+    if model.final_norm:
+        yield norm(shard, kind="final norm")
+    if model.head_transform:
+        yield head_transform(shard)
+    if model.head:
+        yield head(shard, tied_here=tied_here)
+    if model.pooler:
+        yield pooler(shard)
+    if model.num_classes:
+        yield classes(shard)

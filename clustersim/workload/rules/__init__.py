@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from clustersim.faults import Fault
 from clustersim.workload.case import Case
+from clustersim.workload.rules.architecture import architecture_faults
 from clustersim.workload.rules.batch import batch_faults
 from clustersim.workload.rules.counts import count_faults
 from clustersim.workload.rules.experts import EXPERT_KEYS, expert_faults, expert_values, mtp_faults
@@ -47,6 +48,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     (("model", "plan.tp"), tensor_parallel_faults),
     (("plan.tp", "seq_len", "plan.sequence_parallel"), sequence_faults),
     (("plan.tp", "plan.cp", "seq_len", "micro_batch", *TENSOR_OVERLAP_KEYS), tensor_overlap_faults),
+    (("plan.pp", "plan.cp", "seq_len", "plan.recompute", "plan.recompute_method"), architecture_faults),
     (("plan.pp", "plan.vpp"), stage_faults),
     (("plan.pp", "plan.vpp", "plan.schedule"), chunk_faults),
     (_DEGREES, device_faults),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from clustersim.faults import Fault
 from clustersim.workload.case import Case
+from clustersim.workload.model import Model
 
 __all__ = ["tensor_parallel_faults"]
 
@@ -20,14 +21,23 @@ def tensor_parallel_faults(case: Case) -> Iterator[Fault]:
             nearest=1,
         )
         return
-    shapes = {"attention heads": model.num_heads, "hidden width": model.hidden, "MLP width": model.ffn_hidden}
-    legal = [t for t in range(1, model.num_heads + 1) if not _undivided(shapes, t) and _heads_fit(case, t)]
+    shapes = _shapes(model)
+    most = min(value for value in shapes.values() if value)
+    legal = [t for t in range(1, most + 1) if not _undivided(shapes, t) and _heads_fit(case, t)]
     nearest = min(legal, key=lambda t: (abs(t - tp), t))
     for what, value in _undivided(shapes, tp).items():
         yield Fault(key="plan.tp", value=tp, rule=f"must divide the {what}, {value}", nearest=nearest)
     if not _heads_fit(case, tp):
         rule = f"must divide the {model.num_kv_heads} key and value heads, or be a multiple of them"
         yield Fault(key="plan.tp", value=tp, rule=rule, nearest=nearest)
+
+
+def _shapes(model: Model) -> dict[str, int]:
+    """What ranks divide among themselves; 0 where the model has none."""
+    shapes = {"attention heads": model.num_heads, "hidden width": model.hidden, "MLP width": model.ffn_hidden}
+    if model.encoder is not None:
+        shapes |= {"encoder's heads": model.encoder.num_heads, "encoder's MLP width": model.encoder.ffn_hidden}
+    return shapes
 
 
 def _undivided(shapes: dict[str, int], tp: int) -> dict[str, int]:
