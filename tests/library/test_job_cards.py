@@ -7,9 +7,10 @@ import pytest
 
 from clustersim.library.card import list_cards, read_card
 from clustersim.library.model import load_model
+from clustersim.library.topologies import load_topology
 
-GPUS_PER_NODE = {"dgx-a100": 8, "dgx-h100": 8, "hgx-h800": 8}
 JOBS = [read_card("job", name).data for name, _ in list_cards()["job"]]
+GPUS_PER_NODE = {name: load_topology(name, nodes=1).num_devices for name in {job["topology"] for job in JOBS}}
 
 
 @pytest.mark.parametrize("job", JOBS, ids=[job["name"] for job in JOBS])
