@@ -49,8 +49,8 @@ def kept_tensors(shard: Shard) -> tuple[Kept, ...]:
     With w bytes an element and R = s·b tokens, of which R/t are held outside the two blocks under sequence parallelism.
     The input of a block under sequence parallelism is kept as this rank's part and gathered again. Where a recipe
     quantises, the input of a linear layer is kept as its weight gradient reads it, quantised by column; the output of
-    flash attention then twice, since its own backward pass reads it as it was. Left out as small: the statistics of the
-    norms (8 bytes a token).
+    flash attention then twice, since its own backward pass reads it as it was; so too where ranks exchange heads after
+    it. Left out as small: the statistics of the norms (8 bytes a token).
 
     References
     ----------
@@ -76,7 +76,7 @@ def kept_tensors(shard: Shard) -> tuple[Kept, ...]:
         tensors.append(Kept("queries, keys before their norm", "attention", w * tokens * features))
     if shard.attention == "flash":
         tensors.append(Kept("log-sum-exp", "attention", 4 * tokens * shard.heads, part="core"))
-        if shard.recipe.quantisation:
+        if shard.recipe.quantisation or shard.context.ulysses > 1:
             tensors.append(Kept("attention output of the kernel", "attention", w * context))
     else:
         tensors.append(Kept("probabilities", "attention", w * scores, part="core"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clustersim.workload.context import Context
 from clustersim.workload.model import Model
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.precision import Recipe
@@ -43,6 +44,13 @@ class Case:
     def ranks_per_replica(self) -> int:
         """tp · cp · pp."""
         return self.plan.tp * self.plan.cp * self.plan.pp
+
+    @property
+    def context(self) -> Context:
+        """How a sequence is spread over the ranks of cp, for the first of them."""
+        plan = self.plan
+        ulysses = {"ulysses": plan.cp, "hybrid": plan.ulysses or 1}.get(plan.context, 1)
+        return Context(ranks=plan.cp, method=plan.context, ulysses=ulysses)
 
     @property
     def num_virtual(self) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from clustersim.workload.mask import Span
+from clustersim.workload.mask import Mask, Span
 
-__all__ = ["METHODS", "Context", "Method"]
+__all__ = ["METHODS", "Context", "Method", "places"]
 
 Method = Literal["zigzag", "ring", "all_gather", "ulysses", "hybrid"]
 
@@ -84,3 +84,24 @@ class Context:
         size = num_tokens // (2 * self.ranks)
         back = 2 * self.ranks - 1 - index
         return ((index * size, (index + 1) * size), (back * size, (back + 1) * size))
+
+    def work(self, mask: Mask, index: int) -> tuple[int, ...]:
+        """Twice the pairs of tokens that the rank at a position computes, step by step, other things being equal."""
+        queries = self.spans(mask.num_tokens, index)
+        if self.method == "all_gather":
+            return (mask.pairs2(queries),)
+        blocks = (self.spans(mask.num_tokens, (index - step) % self.ranks) for step in range(self.ranks))
+        return tuple(mask.pairs2(queries, keys) for keys in blocks)
+
+
+def places(context: Context, masks: Iterable[Mask]) -> tuple[Context, ...]:
+    """The place of every rank, or a single one where all do the same work under these masks.
+
+    Parts from front and back balance a causal mask; exchanged heads any. Around a ring of such parts every document is
+    cut for itself, so that each step of each rank has the same work.
+    """
+    if context.ranks == 1 or context.method not in ("ring", "all_gather"):
+        return (context,)
+    masks = tuple(masks)
+    work = {tuple(context.work(mask, index) for mask in masks) for index in range(context.ranks)}
+    return tuple(replace(context, index=index) for index in range(context.ranks)) if len(work) > 1 else (context,)

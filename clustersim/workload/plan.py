@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from clustersim.units import Unit
+from clustersim.workload.context import Method
 from clustersim.workload.exchange import Dispatch
 from clustersim.workload.optimizers.rule import Optimizer
 from clustersim.workload.recompute import Recompute, RecomputeMethod
@@ -32,7 +33,11 @@ class ParallelPlan:
     dp : int, optional
         replicas; derived from the number of devices when None
     cp : int
-        context-parallel ranks; above 1 not yet supported
+        context-parallel ranks, which share each sequence
+    context : {"zigzag", "ring", "all_gather", "ulysses", "hybrid"}
+        how attention reaches across them, of :data:`clustersim.workload.context.METHODS`
+    ulysses : int, optional
+        of ``hybrid``: ranks of a group that exchange heads
     ep : int
         ranks over which the experts of a layer are spread; they are among the ranks of dp, cp and tp
     etp : int, optional
@@ -142,6 +147,8 @@ class ParallelPlan:
     pp: int = 1
     dp: int | None = None
     cp: int = 1
+    context: Method = "zigzag"
+    ulysses: int | None = None
     ep: int = 1
     etp: int | None = None
     capacity_factor: float | None = None

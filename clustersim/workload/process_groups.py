@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.workload.context_groups import context_groups
 from clustersim.workload.job import GroupFamily
 from clustersim.workload.mesh import Mesh
 from clustersim.workload.pipeline import message_slot
@@ -18,7 +19,7 @@ __all__ = ["process_groups"]
 
 
 def process_groups(
-    mesh: Mesh, placement: Placement, *, experts: Mesh | None = None, tied: bool = False
+    mesh: Mesh, placement: Placement, *, experts: Mesh | None = None, tied: bool = False, ulysses: int = 1
 ) -> tuple[GroupFamily, ...]:
     """Groups of a job; those of one rank are left out.
 
@@ -30,20 +31,22 @@ def process_groups(
         of the chunks on the stages
     experts : Mesh, optional
         the same ranks as ``etp``, ``ep``, ``edp_inner``, ``edp_outer`` and ``pp``
+    ulysses : int
+        neighbours along cp that exchange heads
     tied : bool
         first and last stage share the embedding and sum its gradient
 
     Returns
     -------
     tuple[GroupFamily, ...]
-        ``tp``, ``cp``, ``dp`` (also over cp, and over the stages that hold copies), ``dp_inner``, ``dp_outer``; the
-        same of experts; pairs of stages for the messages of each hop, ``forward`` and ``backward``; ``embedding`` of
-        (first, last) stages
+        ``tp``, ``cp`` and its rings, ``dp`` (also over cp, and over the stages that hold copies), ``dp_inner``,
+        ``dp_outer``; the same of experts; pairs of stages for the messages of each hop, ``forward`` and ``backward``;
+        ``embedding`` of (first, last) stages
     """
     copies = len(placement.routes) > 1
     families = [
         _family("tp", mesh.groups("tp")),
-        _family("cp", mesh.groups("cp")),
+        *context_groups(mesh, ulysses=ulysses),
         _family("dp", _copied(mesh, mesh.groups("cp", "dp_inner", "dp_outer"), copies=copies)),
         _family("dp_inner", mesh.groups("cp", "dp_inner")),
         _family("dp_outer", mesh.groups("dp_outer")),

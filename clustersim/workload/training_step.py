@@ -11,6 +11,7 @@ import numpy as np
 from clustersim.faults import BadInput, Fault
 from clustersim.workload.buckets import default_bucket_parameters
 from clustersim.workload.case import Case
+from clustersim.workload.context import places
 from clustersim.workload.expert_mesh import expert_mesh
 from clustersim.workload.job import Job, Ledger
 from clustersim.workload.layers.placed import blocks
@@ -30,6 +31,7 @@ from clustersim.workload.sharding.strategy import strategy
 from clustersim.workload.stage_chunk import StageChunk, stage_chunk
 from clustersim.workload.stage_program import stage_program
 from clustersim.workload.stages import split
+from clustersim.workload.variants import Difference, variants
 
 __all__ = ["ledger", "training_step"]
 
@@ -71,7 +73,7 @@ def training_step(
     -------
     Job
         rank r is at the coordinates that ``plan.axis_order`` gives it; its program is that of its stage, and of its
-        experts where these are unequally popular
+        experts and its part of the sequence where these make unequal work
 
     Raises
     ------
@@ -101,27 +103,12 @@ def training_step(
         sequence_parallel=bool(plan.sequence_parallel),
         attention=plan.attention,
         dropout=plan.dropout,
+        context=case.context,
     )
     copies = len(placement.routes)
     ranks = copies * case.replicas * plan.cp
     dense = Replicas(axis="dp", ranks=ranks, sharding=strategy(plan, shard.recipe)(ranks))
     kinds: tuple[Replicas, ...] = (dense,)
-    shards, experts = [shard], None
-    if model.experts is not None:
-        held = ranks * plan.tp // (plan.ep * (plan.etp or 1))
-        kinds = (dense, Replicas(axis="edp", ranks=held, sharding=strategy(plan, shard.recipe)(held)))
-        shares = expert_shards(model.experts, plan, rows=shard.rows)
-        shards = [replace(shard, experts=share) for share in shares]
-        experts = expert_mesh(plan, dp=case.replicas, inner=kinds[1].sharding.inner)
-    if copies > 1 and 1 < dense.sharding.inner < ranks:
-        rule = f"holds each chunk on two stages, which does not go with inner groups of {dense.sharding.name}"
-        raise BadInput([Fault(key="plan.schedule", value=plan.schedule, rule=rule, nearest="1f1b")])
-    programs = []
-    for stage, row in enumerate(table):
-        for index, own in enumerate(shards):
-            chunks = [_chunk(stage, c, own, plan, placement, row, kinds) for c in range(case.num_virtual)]
-            programs.append(stage_program(stage, chunks, row, own, plan, kinds))
-            programs[-1].name += f" ep {index}" if len(shards) > 1 else ""
     num_steps = dense.sharding.sync_every
     inner = dense.sharding.inner // plan.cp or 1
     sizes = {"tp": (plan.tp,), "cp": (plan.cp,), "dp": (inner, case.replicas // inner), "pp": (plan.pp,)}
@@ -129,15 +116,36 @@ def training_step(
         names=tuple(name for axis in plan.axis_order for name in _NAMES.get(axis, (axis,))),
         sizes=tuple(size for axis in plan.axis_order for size in sizes[axis]),
     )
-    program_of = mesh.coordinate("pp") * len(shards)
-    if experts is not None and len(shards) > 1:
-        program_of += experts.coordinate("ep")
+    differences, experts = [_by_place(shard, mesh)], None
+    if model.experts is not None:
+        held = ranks * plan.tp // (plan.ep * (plan.etp or 1))
+        kinds = (dense, Replicas(axis="edp", ranks=held, sharding=strategy(plan, shard.recipe)(held)))
+        shares = expert_shards(model.experts, plan, rows=shard.rows)
+        experts = expert_mesh(plan, dp=case.replicas, inner=kinds[1].sharding.inner)
+        fields = [{"experts": share} for share in shares]
+        differences.append(Difference(axis="ep", fields=fields, of_rank=experts.coordinate("ep")))
+    if copies > 1 and 1 < dense.sharding.inner < ranks:
+        rule = f"holds each chunk on two stages, which does not go with inner groups of {dense.sharding.name}"
+        raise BadInput([Fault(key="plan.schedule", value=plan.schedule, rule=rule, nearest="1f1b")])
+    different = variants(shard, differences)
+    programs = []
+    for stage, row in enumerate(table):
+        for own, place in zip(different.shards, different.places, strict=True):
+            chunks = [_chunk(stage, c, own, plan, placement, row, kinds) for c in range(case.num_virtual)]
+            programs.append(stage_program(stage, chunks, row, own, plan, kinds))
+            programs[-1].name += "".join(f" {axis} {index}" for axis, index in place.items())
     return Job(
-        name=name or f"{model.name}-tp{plan.tp}-pp{plan.pp}-dp{plan.dp}",
+        name=name or f"{model.name}-tp{plan.tp}{f'-cp{plan.cp}' if plan.cp > 1 else ''}-pp{plan.pp}-dp{plan.dp}",
         devices=None if devices is None else np.asarray(devices, dtype=np.int64),
         programs=tuple(programs),
-        program_of=program_of,
-        families=process_groups(mesh, placement, experts=experts, tied=model.tied_embeddings or model.mtp > 0),
+        program_of=mesh.coordinate("pp") * len(different.shards) + different.of_rank,
+        families=process_groups(
+            mesh,
+            placement,
+            experts=experts,
+            tied=model.tied_embeddings or model.mtp > 0,
+            ulysses=case.context.ulysses,
+        ),
         ledger=ledger(model, tokens=num_steps * global_batch * seq_len, seq_len=seq_len, dtype=dtype),
         plan=_as_mapping(plan),
         notes=resolved.notes,
@@ -158,6 +166,14 @@ def ledger(model: Model, *, tokens: int, seq_len: int, dtype: str | Recipe) -> L
         model_flops_full_attention=flops.total_full_attention,
         dtype=find_recipe(dtype).activation_operand.dtype,
     )
+
+
+def _by_place(shard: Shard, mesh: Mesh) -> Difference:
+    """How ranks differ by their part of the sequence, in any layer of the model."""
+    windows = {shard.model.window_at(layer) for layer in range(shard.model.num_layers)}
+    masks = [mask for window in windows for mask in replace(shard, window=window).masks]
+    fields = [{"context": context} for context in places(shard.context, masks)]
+    return Difference(axis="cp", fields=fields, of_rank=mesh.coordinate("cp"))
 
 
 def _chunk(

@@ -8,6 +8,7 @@ from clustersim.faults import Fault
 from clustersim.workload.case import Case
 from clustersim.workload.rules.architecture import architecture_faults
 from clustersim.workload.rules.batch import batch_faults
+from clustersim.workload.rules.context import CONTEXT_KEYS, context_faults
 from clustersim.workload.rules.counts import count_faults
 from clustersim.workload.rules.experts import EXPERT_KEYS, expert_faults, expert_values, mtp_faults
 from clustersim.workload.rules.mesh import device_faults
@@ -48,6 +49,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     (("model", "plan.tp"), tensor_parallel_faults),
     (("plan.tp", "seq_len", "plan.sequence_parallel"), sequence_faults),
     (("plan.tp", "plan.cp", "seq_len", "micro_batch", *TENSOR_OVERLAP_KEYS), tensor_overlap_faults),
+    ((*CONTEXT_KEYS, "model", "seq_len", "plan.attention"), context_faults),
     (("plan.pp", "plan.cp", "seq_len", "plan.recompute", "plan.recompute_method"), architecture_faults),
     (("plan.pp", "plan.vpp"), stage_faults),
     (("plan.pp", "plan.vpp", "plan.schedule"), chunk_faults),

@@ -15,7 +15,7 @@ def count_faults(case: Case) -> Iterator[Fault]:
     plan = case.plan
     values = {f"plan.{n}": getattr(plan, n) for n in ("tp", "pp", "cp", "ep", "sync_ranks", "zeropp_ranks")}
     values |= {n: getattr(case, n) for n in ("global_batch", "micro_batch", "seq_len")}
-    names = ("dp", "vpp", "bucket_bytes", "hsdp", "sync_every", "recompute_layers")
+    names = ("dp", "vpp", "bucket_bytes", "hsdp", "sync_every", "recompute_layers", "ulysses")
     optional = {f"plan.{n}": getattr(plan, n) for n in names}
     optional["num_devices"] = case.num_devices
     values |= {key: value for key, value in optional.items() if value is not None}

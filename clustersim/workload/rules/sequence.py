@@ -12,7 +12,7 @@ __all__ = ["sequence_faults"]
 
 def sequence_faults(case: Case) -> Iterator[Fault]:
     tp, seq_len, model = case.plan.tp, case.seq_len, case.model
-    if case.sequence_parallel and seq_len % tp:
+    if case.sequence_parallel and case.plan.cp == 1 and seq_len % tp:
         rule = f"must be a multiple of tp {tp} with sequence parallelism"
         yield Fault(key="seq_len", value=seq_len, rule=rule, nearest=max(1, round(seq_len / tp)) * tp)
     if model.positions == "learned" and seq_len > model.max_seq_len:

@@ -16,10 +16,6 @@ def unsupported_faults(case: Case) -> Iterator[Fault]:
     if missing := unsupported_parts(case.model):
         rule = f"cannot be simulated yet: {', '.join(missing)}"
         yield Fault(key="model", value=case.model.name, rule=rule)
-    for name, what in (("cp", "context parallelism"),):
-        value = getattr(plan, name)
-        if isinstance(value, int) and value > 1:
-            yield Fault(key=f"plan.{name}", value=value, rule=f"is not yet supported: {what}; must be 1", nearest=1)
     if plan.zero not in (0, 1, 2, 3) or type(plan.zero) is not int:
         nearest = min(3, max(0, round(plan.zero))) if isinstance(plan.zero, int | float) else 0
         yield Fault(key="plan.zero", value=plan.zero, rule="must be 0, 1, 2 or 3", nearest=nearest)

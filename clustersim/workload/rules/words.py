@@ -7,6 +7,7 @@ from typing import get_args
 
 from clustersim.faults import Fault, nearest_name
 from clustersim.workload.case import Case
+from clustersim.workload.context import METHODS
 from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.precision import RECIPES
 from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
@@ -29,6 +30,7 @@ def word_faults(case: Case) -> Iterator[Fault]:
         ("plan.recompute_method", plan.recompute_method, get_args(RecomputeMethod)),
         *(("plan.recompute_modules", name, tuple(MODULES)) for name in plan.recompute_modules),
         ("plan.attention", plan.attention, get_args(Attention)),
+        ("plan.context", plan.context, tuple(METHODS)),
         ("plan.sync_dtype", plan.sync_dtype, tuple(WIDTH)),
         *(("plan.zeropp", name, PARTS) for name in plan.zeropp),
     ]
