@@ -84,7 +84,13 @@ KEYS: Mapping[str, Key] = {
     "plan.tp": Key(_DEGREE, "tensor-parallel ranks a layer", 1),
     "plan.pp": Key(_DEGREE, "pipeline stages", 1),
     "plan.dp": Key(_DEGREE, "replicas", otherwise="what fills the devices"),
-    "plan.cp": Key(_DEGREE, "context-parallel ranks; above 1 not yet supported", 1),
+    "plan.cp": Key(_DEGREE, "context-parallel ranks, which share each sequence", 1),
+    "plan.context": Key(
+        Word(("zigzag", "ring", "all_gather", "ulysses", "hybrid")),
+        "how attention reaches across them: around a ring, with keys and values gathered, or heads exchanged",
+        "zigzag",
+    ),
+    "plan.ulysses": Key(_DEGREE, "ranks of a group that exchange heads, with plan.context hybrid"),
     "plan.ep": Key(_DEGREE, "ranks that the experts of a layer are spread over, of those of dp, cp and tp", 1),
     "plan.etp": Key(_DEGREE, "ranks that share each expert; Megatron-Core's default is tp", otherwise="1"),
     "plan.capacity_factor": Key(
