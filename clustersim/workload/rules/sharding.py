@@ -49,10 +49,6 @@ def sharding_faults(case: Case) -> Iterator[Fault]:
         inner |= {"zeropp": ", ".join(plan.zeropp)} if plan.zeropp else {}
         inner |= {"hsdp": plan.hsdp} if plan.hsdp is not None and (plan.fsdp or plan.zero == 3) else {}
         inner |= {"sync_every": plan.sync_every} if plan.sync_every is not None else {}
-    if case.model.experts is not None and plan.ep > 1:
-        for name in ("zeropp", "sync_every"):
-            if name in inner:
-                yield Fault(key=f"plan.{name}", value=inner[name], rule="cannot be simulated yet with ep above 1")
     if len(inner) > 1:
         last = list(inner)[-1]
         rule = f"cannot go with plan.{next(iter(inner))}: each divides the ranks of data parallelism in its own way"
