@@ -76,12 +76,23 @@ def sharding_faults(case: Case) -> Iterator[Fault]:
         yield Fault(key="plan.reduce_each", value=False, rule=rule, nearest=True)
     kept = "cannot be simulated yet with pp above 1, where several micro-batches would share what is kept"
     if plan.sharding is not None:
-        name, own = f"{getattr(plan.sharding, '__name__', 'own')} over {ranks} ranks", plan.sharding(ranks)
-        rules = [f"keeps: {kept}"] if own.keeps and plan.pp > 1 else []
-        for rule in (*incoherent(own, ranks=ranks, cp=plan.cp), *rules):
-            yield Fault(key="plan.sharding", value=name, rule=rule)
+        for held in _holders(case):
+            own = plan.sharding(held)
+            name = f"{getattr(plan.sharding, '__name__', 'own')} over {held} ranks"
+            rules = [f"keeps: {kept}"] if own.keeps and plan.pp > 1 else []
+            for rule in (*incoherent(own, ranks=held, cp=plan.cp if held == ranks else 1), *rules):
+                yield Fault(key="plan.sharding", value=name, rule=rule)
     elif not plan.reshard and plan.pp > 1 and (plan.fsdp or plan.zero == 3):
         yield Fault(key="plan.reshard", value=False, rule=kept, nearest=True)
+
+
+def _holders(case: Case) -> Iterator[int]:
+    """Ranks that hold the same dense weights, and that hold the same experts where that is another number."""
+    plan, dense = case.plan, case.replicas * case.plan.cp
+    yield dense
+    each = plan.ep * (plan.etp or 1)
+    if case.model.experts is not None and dense * plan.tp % each == 0 and dense * plan.tp // each != dense:
+        yield dense * plan.tp // each
 
 
 def sharding_notes(case: Case) -> Iterator[str]:

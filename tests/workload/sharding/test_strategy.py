@@ -137,3 +137,14 @@ def test_incoherent(change: dict[str, Any], rule: str) -> None:
 def test_an_inner_group_keeps_the_ranks_of_a_sequence_together() -> None:
     found = list(incoherent(replace(SPLIT, inner=2), ranks=8, cp=4))
     assert found == ["inner: 2 must be a multiple of cp 4"]
+
+
+def test_an_own_strategy_is_held_against_the_ranks_of_experts_too() -> None:
+    def by_eight(ranks: int) -> Sharding:
+        inside = replace(INSIDE, over="inner")
+        moves: dict[str, Any] = {"gather": (inside,), "gather_again": (inside,), "reduce": SPLIT.reduce}
+        return Sharding(name="by eight", weights=8, optimizer=8, inner=8, **moves)
+
+    plan = cs.ParallelPlan(dp=16, ep=8, sharding=by_eight)
+    with pytest.raises(cs.BadInput, match=r"by_eight over 2 ranks.*weights: 8 must divide the 2 ranks"):
+        cs.training_step(cs.load_model("mixtral-8x7b"), plan, global_batch=16, micro_batch=1, seq_len=1024)
