@@ -67,6 +67,7 @@ PLANS = [
     {"ep": 4, "capacity_factor": 1.0},
     {"ep": 4, "token_imbalance": "zipf:1"},
     {"ep": 4, "dispatch": "deepep"},
+    {"ep": 4, "cp": 2},
 ]
 
 
