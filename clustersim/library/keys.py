@@ -182,6 +182,9 @@ KEYS: Mapping[str, Key] = {
     "plan.optimizer": Key(Word(tuple(OPTIMIZERS)), "rule of the update", "adam"),
     "plan.attention": Key(Word(("flash", "unfused")), "one kernel, or score matrices in memory", "flash"),
     "plan.dropout": Key(Flag(), "dropout masks are made and kept, as GPT-2 and GPT-3 train", False),
+    "plan.sequence_slices": Key(
+        Whole(1, 2**20), "linear attention: parts of a sequence computed one after the other, one in memory", 1
+    ),
     "plan.overlap_dp": Key(Flag(), "gradients reduced beside the backward pass", True),
     "plan.overlap_tp": Key(Flag(), "weight gradients computed beside a reduction", True),
     "plan.tp_overlap": Key(

@@ -128,6 +128,9 @@ class ParallelPlan:
     optimizer : str or Optimizer
         a name in :data:`clustersim.workload.optimizer.OPTIMIZERS`, or an own one
     attention : {"flash", "unfused"}
+    sequence_slices : int
+        linear attention: parts of a sequence that are computed one after the other, so that only one is in memory; the
+        backward pass runs the forward pass of each again
     dropout : bool
         as GPT-2 and GPT-3 train; later models do not
     overlap_dp : bool
@@ -188,6 +191,7 @@ class ParallelPlan:
     gradient_dtype: Dtype | None = None
     optimizer: str | Optimizer = "adam"
     attention: Attention = "flash"
+    sequence_slices: int = 1
     dropout: bool = False
     overlap_dp: bool = True
     overlap_tp: bool = True

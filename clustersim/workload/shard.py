@@ -56,6 +56,8 @@ class Shard:
         the rank's place among those that share its sequences
     documents : tuple[tuple[int, ...], ...], optional
         tokens of each document, by sequence of the micro-batch; None: each sequence is one
+    slices : int
+        parts of a sequence that are computed one after the other; ``seq_len`` is then that of one
     """
 
     model: Model
@@ -71,6 +73,7 @@ class Shard:
     window: int | None = None
     context: Context = field(default_factory=Context)
     documents: tuple[tuple[int, ...], ...] | None = None
+    slices: int = 1
 
     @property
     def recipe(self) -> Recipe:
@@ -112,16 +115,6 @@ class Shard:
     def residual_nbytes(self) -> int:
         """The residual stream of a micro-batch on this rank [B]: what goes from stage to stage."""
         return self.width * self.rows * self.model.hidden
-
-    @property
-    def pairs2(self) -> int:
-        """Twice the pairs of tokens of one sequence that attention lets meet: s² under the causal mask, 2·s² without.
-
-        A window of w < s tokens leaves 2·s·w - w².
-        """
-        s = self.seq_len
-        w = s if self.window is None else min(self.window, s)
-        return 2 * s * w - w**2 if self.model.causal else 2 * s**2
 
     @property
     def heads(self) -> int:

@@ -10,6 +10,7 @@ from clustersim.workload.passes.backward import backward, weight_backward
 from clustersim.workload.passes.forward import forward
 from clustersim.workload.passes.fragment import Fragment
 from clustersim.workload.passes.parameter_group import ParameterGroup
+from clustersim.workload.passes.slices import sliced_backward, sliced_forward
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.recompute import Recomputation
 from clustersim.workload.schedule.placement import Placement
@@ -109,6 +110,10 @@ def stage_chunk(
     hop_out = None if after is None else hop(stage, after[0], placement.num_stages)
 
     def fragment(kind: str, groups: tuple[ParameterGroup, ...]) -> Fragment:
+        if shard.slices > 1:
+            if kind == "F":
+                return sliced_forward(placed, shard)
+            return sliced_backward(placed, shard, overlap=plan.overlap_tp)
         if kind == "F":
             return forward(
                 placed,

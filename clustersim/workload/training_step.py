@@ -96,7 +96,7 @@ def training_step(
     shard = Shard(
         model=model,
         micro_batch=micro_batch,
-        seq_len=seq_len,
+        seq_len=seq_len // plan.sequence_slices,
         dtype=dtype if plan.gather_dtype is None else replace(find_recipe(dtype), gathered=plan.gather_dtype),
         gradient_dtype=plan.gradient_dtype or find_recipe(dtype).gradients,
         tp=plan.tp,
@@ -104,6 +104,7 @@ def training_step(
         attention=plan.attention,
         dropout=plan.dropout,
         context=case.context,
+        slices=plan.sequence_slices,
     )
     copies = len(placement.routes)
     ranks = copies * case.replicas * plan.cp

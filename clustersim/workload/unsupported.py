@@ -6,7 +6,7 @@ from clustersim.workload.model import Model
 
 __all__ = ["unsupported_parts"]
 
-_SUBLAYERS = frozenset({"attention", "cross_attention", "latent_attention", "mlp", "experts"})
+_SUBLAYERS = frozenset({"attention", "cross_attention", "latent_attention", "linear_attention", "mlp", "experts"})
 _FIELDS = (
     "layout",
     "tower",

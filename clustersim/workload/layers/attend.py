@@ -27,7 +27,7 @@ class Attend:
     keys : int
         tokens of a sequence that are asked
     pairs2 : int
-        twice the pairs of tokens of a sequence that the mask lets through
+        twice the pairs of tokens that the masks let through, over all sequences
     """
 
     shard: Shard
@@ -135,7 +135,7 @@ class Attend:
         return Kernel(
             kind="attention",
             dtype=shard.recipe.products,
-            flops=shard.micro_batch * shard.heads * self.pairs2 * features,
+            flops=shard.heads * self.pairs2 * features,
             nbytes=times * (self.queries_nbytes + self.keys_nbytes + output) + 4 * shard.tokens * shard.heads,
             m=shard.seq_len,
             n=self.keys,

@@ -76,7 +76,7 @@ def _attend(shard: Shard) -> Attend:
         key_dim=shard.model.head_dim,
         value_dim=shard.model.head_dim,
         keys=shard.seq_len,
-        pairs2=2 * shard.seq_len**2,
+        pairs2=2 * shard.micro_batch * shard.seq_len**2,
     )
 
 

@@ -92,7 +92,7 @@ class _Latent:
             key_dim=latent.query_dim,
             value_dim=latent.value_dim,
             keys=shard.seq_len,
-            pairs2=shard.pairs2,
+            pairs2=sum(mask.pairs2() for mask in shard.masks),
         )
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from clustersim.faults import Fault
 from clustersim.workload.case import Case
-from clustersim.workload.rules.architecture import architecture_faults
+from clustersim.workload.rules.architecture import ARCHITECTURE_KEYS, architecture_faults
 from clustersim.workload.rules.batch import batch_faults
 from clustersim.workload.rules.context import CONTEXT_KEYS, context_faults
 from clustersim.workload.rules.counts import count_faults
@@ -50,7 +50,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     (("plan.tp", "seq_len", "plan.sequence_parallel"), sequence_faults),
     (("plan.tp", "plan.cp", "seq_len", "micro_batch", *TENSOR_OVERLAP_KEYS), tensor_overlap_faults),
     ((*CONTEXT_KEYS, "model", "seq_len", "plan.attention"), context_faults),
-    (("plan.pp", "plan.cp", "seq_len", "plan.recompute", "plan.recompute_method"), architecture_faults),
+    (ARCHITECTURE_KEYS, architecture_faults),
     (("plan.pp", "plan.vpp"), stage_faults),
     (("plan.pp", "plan.vpp", "plan.schedule"), chunk_faults),
     (_DEGREES, device_faults),

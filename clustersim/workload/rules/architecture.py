@@ -7,9 +7,24 @@ from collections.abc import Iterator
 from clustersim.faults import Fault
 from clustersim.workload.case import Case
 
-__all__ = ["architecture_faults", "architecture_notes"]
+__all__ = ["ARCHITECTURE_KEYS", "architecture_faults", "architecture_notes"]
 
-_ATTENDING = {"attention", "latent_attention", "cross_attention"}
+ARCHITECTURE_KEYS = (
+    "plan.pp",
+    "plan.tp",
+    "plan.cp",
+    "seq_len",
+    "plan.recompute",
+    "plan.recompute_method",
+    "plan.recompute_layers",
+    "plan.sequence_slices",
+    "plan.sequence_parallel",
+    "plan.zero",
+    "plan.tp_overlap",
+)
+"""Settings that must be legal by themselves before they are held against the model."""
+
+_WITH_CORE = {"attention", "latent_attention", "linear_attention", "cross_attention"}
 
 
 def architecture_faults(case: Case) -> Iterator[Fault]:
@@ -18,6 +33,8 @@ def architecture_faults(case: Case) -> Iterator[Fault]:
     if model.patches is not None and case.seq_len != model.patches.num_tokens:
         tokens = model.patches.num_tokens
         yield Fault(key="seq_len", value=case.seq_len, rule=f"must be the {tokens} tokens of an image", nearest=tokens)
+    if plan.sequence_slices > 1:
+        yield from _slices(case)
     if model.encoder is None:
         return
     for name in ("pp", "cp"):
@@ -36,6 +53,36 @@ def architecture_faults(case: Case) -> Iterator[Fault]:
         yield Fault(key="plan.recompute_layers", value=group, rule=rule, nearest=nearest)
 
 
+def _slices(case: Case) -> Iterator[Fault]:
+    """Slices pass a state on, which only linear attention has, and are computed again as a whole."""
+    model, plan, slices = case.model, case.plan, case.plan.sequence_slices
+    mixers = sorted(set(model.num_sublayers()) - {"linear_attention", "mlp"})
+    if mixers or not model.causal or model.mtp:
+        rule = f"must be 1: {model.name} is not made of causal linear attention and MLPs alone"
+        yield Fault(key="plan.sequence_slices", value=slices, rule=rule, nearest=1)
+        return
+    each = plan.tp if case.sequence_parallel else 1
+    if case.seq_len % (slices * each):
+        fits = [n for n in range(1, case.seq_len // each + 1) if case.seq_len % (n * each) == 0]
+        nearest = min(fits, key=lambda n: (abs(n - slices), n)) if fits else None
+        rule = f"must divide the {case.seq_len} tokens of a sequence" + (f", over tp {each}" if each > 1 else "")
+        yield Fault(key="plan.sequence_slices", value=slices, rule=rule, nearest=nearest)
+    others = (
+        ("pp", plan.pp, 1, plan.pp == 1),
+        ("cp", plan.cp, 1, plan.cp == 1),
+        ("zero", plan.zero, 1, plan.zero < 2),
+        ("fsdp", plan.fsdp, False, not plan.fsdp),
+        ("reduce_each", plan.reduce_each, False, not plan.reduce_each),
+        ("sharding", "own", None, plan.sharding is None),
+        ("recompute", plan.recompute, "none", plan.recompute == "none"),
+        ("tp_overlap", plan.tp_overlap, "none", plan.tp_overlap == "none"),
+    )
+    for name, value, nearest_value, fits_slices in others:
+        if not fits_slices:
+            rule = f"no step is written for it in slices of the sequence (plan.sequence_slices {slices})"
+            yield Fault(key=f"plan.{name}", value=value, rule=rule, nearest=nearest_value)
+
+
 def architecture_notes(case: Case) -> Iterator[str]:
     """What was taken as it was not said, and settings without effect."""
     model, plan = case.model, case.plan
@@ -44,7 +91,9 @@ def architecture_notes(case: Case) -> Iterator[str]:
     if plan.recompute == "selective":
         if "mla_up" in plan.recompute_modules and model.latent is None:
             yield f"plan.recompute_modules: mla_up has no effect: {model.name} has no latent attention"
-        if "core" in plan.recompute_modules and not _ATTENDING & set(model.num_sublayers()):
-            yield f"plan.recompute_modules: core has no effect: {model.name} has no attention of that kind"
+        if "core" in plan.recompute_modules and not _WITH_CORE & set(model.num_sublayers()):
+            yield f"plan.recompute_modules: core has no effect: {model.name} has no attention"
+    if plan.attention == "unfused" and model.linear is not None:
+        yield f"plan.attention: no effect: {model.name} has linear attention"
     if plan.attention == "unfused" and model.window is not None and case.seq_len > model.window.tokens:
         yield "plan.attention: unfused kernels compute the whole square, window or not"

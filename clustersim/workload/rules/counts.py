@@ -13,7 +13,8 @@ __all__ = ["count_faults"]
 def count_faults(case: Case) -> Iterator[Fault]:
     """Whole numbers from 1."""
     plan = case.plan
-    values = {f"plan.{n}": getattr(plan, n) for n in ("tp", "pp", "cp", "ep", "sync_ranks", "zeropp_ranks")}
+    given = ("tp", "pp", "cp", "ep", "sync_ranks", "zeropp_ranks", "sequence_slices")
+    values = {f"plan.{n}": getattr(plan, n) for n in given}
     values |= {n: getattr(case, n) for n in ("global_batch", "micro_batch", "seq_len")}
     names = ("dp", "vpp", "bucket_bytes", "hsdp", "sync_every", "recompute_layers", "ulysses")
     optional = {f"plan.{n}": getattr(plan, n) for n in names}
