@@ -57,8 +57,22 @@ def _title(answer: Mapping[str, Any], topology: Topology) -> str:
         return what
     degrees = " x ".join(f"{axis} {plan[axis]}" for axis in ("tp", "cp", "pp", "dp") if plan.get(axis, 1) > 1)
     experts = f", ep {plan['ep']}" if plan.get("ep", 1) > 1 else ""  # among the ranks of the others, no factor
-    words = f"{plan['schedule']}, zero {plan['zero']}, recompute {plan['recompute']}"
+    words = f"{plan['schedule']}, {_sharding(plan)}, recompute {plan['recompute']}"
     return f"{what}\n{degrees or 'one rank'}{experts}; {words}"
+
+
+def _sharding(plan: Mapping[str, Any]) -> str:
+    """How replicas divide weights, gradients and state, in the plan's words."""
+    name = f"zero {plan['zero']}"
+    if plan.get("fsdp"):
+        name = "fsdp" if plan.get("hsdp") is None else f"fsdp over {plan['hsdp']}"
+    elif plan.get("hsdp") is not None and plan["zero"] == 3:
+        name = f"zero 3 over {plan['hsdp']}"
+    if plan.get("zeropp"):
+        name = f"{name} with {', '.join(plan['zeropp'])}"
+    if plan.get("sync_every") is not None:
+        name = f"{name}, exchange every {plan['sync_every']} steps"
+    return str(plan["sharding"]) if plan.get("sharding") else name
 
 
 def _rows(answer: Mapping[str, Any], topology: Topology) -> list[tuple[str, str, str]]:

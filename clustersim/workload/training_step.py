@@ -27,7 +27,7 @@ from clustersim.workload.schedule import Overlapped, Placement, Table, Unit, che
 from clustersim.workload.shard import WIDTH, Shard
 from clustersim.workload.sharding.groups import parameter_groups
 from clustersim.workload.sharding.replicas import Replicas
-from clustersim.workload.sharding.strategy import strategy
+from clustersim.workload.sharding.strategy import REDUCE_BUCKET, strategy
 from clustersim.workload.stage_chunk import StageChunk, stage_chunk
 from clustersim.workload.stage_program import stage_program
 from clustersim.workload.stages import split
@@ -227,7 +227,9 @@ def _table(resolved: Resolved, placement: Placement) -> Table:
 
 def _as_mapping(plan: ParallelPlan) -> dict[str, Any]:
     """The resolved plan as plain values."""
-    default = default_bucket_parameters(plan.dp or 1) * WIDTH[plan.gradient_dtype or "fp32"]
+    each = plan.zero == 2 if plan.reduce_each is None else plan.reduce_each
+    parameters = REDUCE_BUCKET if each else default_bucket_parameters(plan.dp or 1)
+    default = parameters * WIDTH[plan.gradient_dtype or "fp32"]
     filled = replace(plan, bucket_bytes=default if plan.bucket_bytes is None else plan.bucket_bytes)
     own = {name: getattr(plan, name) for name in ("schedule", "sharding", "optimizer")}
     return asdict(replace(filled, schedule=None, sharding=None, optimizer="adam")) | {
