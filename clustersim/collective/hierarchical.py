@@ -170,6 +170,7 @@ def _placed(phase: Phase, positions: NDArray[np.int64]) -> Phase:
         destination=positions[:, phase.destination].reshape(-1),
         nbytes=np.tile(phase.nbytes, len(positions)),
         num_steps=phase.num_steps,
+        message_nbytes=phase.message_nbytes,
         tree=tree,
     )
 
@@ -186,5 +187,6 @@ def _together(phases: Sequence[Phase]) -> Phase:
         destination=np.concatenate([phase.destination for phase in phases]),
         nbytes=np.concatenate([phase.nbytes for phase in phases]),
         num_steps=max(phase.num_steps for phase in phases),
+        message_nbytes=phases[0].message_nbytes,
         tree=np.concatenate(trees) if trees else None,
     )

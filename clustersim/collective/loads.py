@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.collective.exposed import Laid, exposed_ns
 from clustersim.collective.phases import Phases
 from clustersim.collective.traffic import Phase, Traffic
 from clustersim.hardware.protocol import Demand
@@ -102,6 +103,12 @@ def loads_of(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Traf
     busiest = _busiest_of(load, capacity, group, row, n)
     whole = busiest if num == len(traffic) else _busiest_of(phases.total(load), capacity, group, row, n)
     overlapping = np.stack([_busiest(reach, routes, capacity, (n, len(traffic))) for reach in crossed])
+    for s, what in enumerate(traffic):
+        if not topology.protocols.get(what.algorithm):
+            for c, overlapping_phases in phases.at_once(s, what):
+                on = _On.of(topology, group, row, load[:, c])
+                laid = [on.laid(phase, _route(topology, devices, phase, routes)[0]) for phase in overlapping_phases]
+                steps_ns[:, c] = exposed_ns(laid, node, busiest[:, c], steps_ns[:, c])
     demands, of_phases = [], list[Demand]()
     for s, what in enumerate(traffic):
         mine, own = phases.of_signature(s), phases.own_of(s, what)
@@ -138,6 +145,41 @@ def loads_of(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Traf
         memory=memory,
         memory_row=memory_row,
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _On:
+    """What the groups put on which resource, to be looked up by flows: (group, row) as one sorted number, time [s]."""
+
+    place: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    per_byte: NDArray[np.float64]
+    latency_ns: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, topology: Topology, group: NDArray[np.int64], row: NDArray[np.int64], load: NDArray[np.int64]
+    ) -> _On:
+        capacity = topology.resources.capacity
+        return cls(
+            place=group * len(capacity) + row,
+            seconds=np.append(load / capacity[row], 0.0),
+            per_byte=np.append(1 / capacity, 0.0),
+            latency_ns=np.append(topology.resources.latency_ns, 0),
+        )
+
+    def laid(self, phase: Phase, hops: NDArray[np.int64]) -> Laid:
+        """The flows of a phase on their routes, shape (n, flows · hops)."""
+        shape = len(hops), len(phase.source), -1
+        place = np.where(hops < 0, -1, hops + np.arange(len(hops))[:, None] * (len(self.per_byte) - 1))
+        at = np.minimum(np.searchsorted(self.place, place), max(0, len(self.place) - 1))
+        crossed = np.where(np.append(self.place, -2)[at] == place, at, -1)
+        return Laid(
+            phase=phase,
+            latency_ns=self.latency_ns[hops].reshape(shape).sum(axis=2),
+            busiest=self.seconds[crossed].reshape(shape).max(axis=2, initial=0.0),
+            per_byte=self.per_byte[hops].reshape(shape).max(axis=2, initial=0.0),
+        )
 
 
 def _merged(

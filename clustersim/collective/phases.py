@@ -58,6 +58,12 @@ class Phases:
         first = int(self.first[s])
         return [first] * len(what.phases) if self.is_one(s) else range(first, first + len(what.phases))
 
+    def at_once(self, s: int, what: Traffic) -> list[tuple[int, tuple[Phase, ...]]]:
+        """(number, the phases of ``what`` that run together under it); without those that have no flows."""
+        if self.is_one(s):
+            return [(int(self.first[s]), what.phases)] if what.phases else []
+        return [(c, (phase,)) for c, phase in zip(self.columns(s, what), what.phases, strict=True)]
+
     def repeat(self, by_signature: NDArray[np.int64]) -> NDArray[np.int64]:
         """By phase what ``by_signature`` says of its signature."""
         return np.repeat(by_signature, np.diff(self.first))

@@ -78,9 +78,10 @@ def ring(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
     crossings = passes * (num_nodes if n > num_nodes else num_nodes - 1) if num_nodes > 1 else 0
 
     edges = layout.paths(layout.starts()) if num_nodes > 1 else layout.cycle()
-    phases = [_carrying(per_ring, edges, passes * (n - 1) - crossings)]
+    message = 0.0 if kind in ("broadcast", "reduce") else per_ring / (passes * max(1, n - 1))
+    phases = [_carrying(per_ring, edges, passes * (n - 1) - crossings, message)]
     if num_nodes > 1:
-        phases.append(_carrying(per_ring, layout.crossings(), crossings))
+        phases.append(_carrying(per_ring, layout.crossings(), crossings, message))
     kept = tuple(p for p in (_opened(kind, phase) for phase in phases) if len(p.source))
     return Traffic(
         algorithm="ring",
@@ -92,9 +93,15 @@ def ring(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
     )
 
 
-def _carrying(per_ring: int, edges: Edges, num_steps: int) -> Phase:
+def _carrying(per_ring: int, edges: Edges, num_steps: int, message: float) -> Phase:
     source, destination, uses = edges
-    return Phase(source=source, destination=destination, nbytes=uses * per_ring, num_steps=num_steps)
+    return Phase(
+        source=source,
+        destination=destination,
+        nbytes=uses * per_ring,
+        num_steps=num_steps,
+        message_nbytes=message,
+    )
 
 
 def _opened(kind: str, phase: Phase) -> Phase:
@@ -107,4 +114,5 @@ def _opened(kind: str, phase: Phase) -> Phase:
         destination=phase.destination[keep],
         nbytes=phase.nbytes[keep],
         num_steps=phase.num_steps,
+        message_nbytes=phase.message_nbytes,
     )

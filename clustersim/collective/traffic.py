@@ -76,6 +76,10 @@ class Phase:
         what each flow carries over the whole collective [B]
     num_steps : int
         serial steps; each adds the longest latency among the flows' routes
+    message_nbytes : float, optional
+        of flows along closed rings, in which a member passes a message on when all of it has come: its size, 0 for
+        chains whose chunks are as small as one likes [B]. The steps of a ring, over all of its phases, are the messages
+        that each of its edges carries. None: the flows wait for no others of their phase
     tree : NDArray[int64], shape (num_flows,), optional
         flows of one number are one stream that switches on the way add up (towards a member) or copy (from one): a
         resource that several of them cross carries the bytes of the largest once. None: each flow goes by itself
@@ -85,6 +89,7 @@ class Phase:
     destination: NDArray[np.int64]
     nbytes: NDArray[np.int64]
     num_steps: int
+    message_nbytes: float | None = None
     tree: NDArray[np.int64] | None = None
 
 
