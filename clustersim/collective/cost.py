@@ -69,10 +69,11 @@ def group_cost(
 
     Notes
     -----
-    Alone, a collective takes Σ over phases of num_steps · (longest route latency) for latency, plus for bandwidth
-    max over resources of load / capacity, taken over all phases together when they are pipelined and phase by phase
-    when they are not: each phase then has its own share of the duration, in which it runs at an even speed. HBM is
-    read and written in proportion to what a member sends and receives in each phase. The launch of its kernel is part
+    Alone, a collective takes for bandwidth max over resources of load / capacity, taken over all phases together when
+    they are pipelined and phase by phase when they are not, plus the latency that these bytes do not hide: at most Σ
+    over phases of num_steps · (longest route latency), less where rings, trees or exchanges run ahead
+    (:mod:`clustersim.collective.exposed`, :mod:`clustersim.collective.up_and_down`). Each phase that follows another
+    has its own share of the duration, in which it runs at an even speed. HBM is read and written in proportion to what a member sends and receives in each phase. The launch of its kernel is part
     of the latency, of the first phase. Where the
     topology's communication library has protocols for the algorithm, :meth:`clustersim.hardware.protocol.Protocol.ns`
     says what each adds, and the fastest is taken: of two that tie, the first.

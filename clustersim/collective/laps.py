@@ -1,6 +1,6 @@
-"""A ring message by message: the lap that each block waits for, and the links that the messages of several rings share.
+"""Rings and chains message by message: what waits for what, and the links that the messages of several of them share.
 
-Only one ring is played: where all members sit alike the others do the same at the same time.
+Only one ring or chain is played: where all members sit alike the others do the same at the same time.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from collections import deque
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-__all__ = ["MAX_MESSAGES", "Edge", "ring_ns"]
+__all__ = ["MAX_MESSAGES", "Edge", "chain_ns", "ring_ns"]
 
-MAX_MESSAGES = 1 << 13
-"""That are played, some 4 us each; of longer rings the first ones, which give the pace of the others."""
+MAX_MESSAGES = 1 << 12
+"""That are played, some 10 us each; of longer rings the first ones, which give the pace of the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """From one member of a ring to the next.
+    """From one member of a ring or chain to the next.
 
     Parameters
     ----------
     latency : float
         of its route [ns]
     beat : float
-        time of one message on its busiest link, alone there [ns]
+        of a ring: time of one message on its busiest link, alone there; of a chain: of all bytes [ns]
     link : int
-        edges of one number share that link with the same edges of other rings; -1: its link is its own
+        edges of one number share that link with the same edges of the others; -1: its link is its own
     crowd : float
         of k edges that use the link at once a message takes max(1, crowd · k) beats
     """
@@ -58,17 +58,42 @@ def ring_ns(edges: tuple[Edge, ...], num_messages: int) -> float:
     Notes
     -----
     Of more than :data:`MAX_MESSAGES` in all, the first are played; the others follow at the pace of their second half.
+    Where these would be less than four for each edge, the limit of T/M stands for all; no such ring shares links.
     """
     if not edges or not num_messages:
         return 0.0
     first = edges[0]
     if first.link < 0 and all(edge == first for edge in edges):
         return num_messages * (first.latency + first.beat)
-    played = max(2, MAX_MESSAGES // len(edges))
+    played = MAX_MESSAGES // len(edges)
+    if played < 4:
+        lap = sum(edge.latency + edge.beat for edge in edges)
+        return num_messages * max(lap / len(edges), *(edge.beat for edge in edges))
     if num_messages <= played:
         return _Play(edges, num_messages).end()
     half, whole = _Play(edges, played // 2).end(), _Play(edges, played).end()
     return whole + (num_messages - played) * (whole - half) / (played - played // 2)
+
+
+@lru_cache(maxsize=4096)
+def chain_ns(edges: tuple[Edge, ...]) -> float | None:
+    """Time until all bytes have come over all edges in turn, in chunks as small as one likes [ns].
+
+    Played in k and in 2k chunks: T(k) = T(∞) + c/k, for filling the chain costs a chunk's time an edge, so that T(∞) =
+    2·T(2k) - T(k). None for chains that are too long for four chunks to be played.
+    """
+    few = min(_CHUNKS, MAX_MESSAGES // (3 * max(1, len(edges))))
+    if few < 4:
+        return None
+
+    def end(chunks: int) -> float:
+        cut = tuple(Edge(edge.latency, edge.beat / chunks, edge.link, edge.crowd) for edge in edges)
+        return _Play(cut, chunks, closed=False).end()
+
+    return 2 * end(2 * few) - end(few)
+
+
+_CHUNKS = 16
 
 
 @dataclass(slots=True)
@@ -94,11 +119,11 @@ class _Link:
 
 
 class _Play:
-    """The messages of one ring."""
+    """The messages of one ring: each edge's sender has a block of its own; or of a chain: its first member has all."""
 
-    def __init__(self, edges: tuple[Edge, ...], num_messages: int) -> None:
+    def __init__(self, edges: tuple[Edge, ...], num_messages: int, *, closed: bool = True) -> None:
         self.edges, self.num_messages = edges, num_messages
-        self.delivered = [1] * len(edges)  # to the edge's sender; the first block is its own
+        self.delivered = [1] * len(edges) if closed else [num_messages] + [0] * (len(edges) - 1)
         self.sent = [0] * len(edges)
         self.busy = [False] * len(edges)
         self.links = {edge.link: _Link() for edge in edges if edge.link >= 0}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.collective.exposed import Laid, exposed_ns
+from clustersim.collective.exposed import Laid, exposed_ns, paced
 from clustersim.collective.phases import Phases
+from clustersim.collective.up_and_down import Stretch, returning_ns
 from clustersim.collective.traffic import Phase, Traffic
 from clustersim.hardware.protocol import Demand
 from clustersim.topology.in_network import InNetwork
@@ -54,7 +55,13 @@ class Loads:
 
 def loads_of(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Traffic, ...]) -> Loads:
     """Loads and demands; see :func:`clustersim.collective.cost.group_cost` for the parameters."""
-    n, phases = len(devices), Phases.of(traffic)
+    n = len(devices)
+    routes: dict[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+    pace = [_pace(topology, devices, what, routes) for what in traffic]
+    traffic = tuple(
+        what if ends is None else replace(what, pipelined=True) for what, ends in zip(traffic, pace, strict=True)
+    )
+    phases = Phases.of(traffic)
     num = phases.num_phases
     capacity = topology.resources.capacity.astype(np.float64)
     hbm = topology.local.get("hbm")
@@ -63,7 +70,6 @@ def loads_of(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Traf
         np.array([round(g.launch_latency * 1e9) for g in topology.gpus])[topology.gpu_of[devices]], axis=1
     )
     node = topology.node_of[devices[0]]  # equal groups sit alike
-    routes: dict[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
     # inside, between: bytes on each hop by signature, but for those of several phases
     crossed: tuple[dict[_Key, NDArray[np.int64]], ...] = ({}, {})
     by_phase: list[_Edges] = []
@@ -103,12 +109,21 @@ def loads_of(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Traf
     busiest = _busiest_of(load, capacity, group, row, n)
     whole = busiest if num == len(traffic) else _busiest_of(phases.total(load), capacity, group, row, n)
     overlapping = np.stack([_busiest(reach, routes, capacity, (n, len(traffic))) for reach in crossed])
-    for s, what in enumerate(traffic):
-        if not topology.protocols.get(what.algorithm):
-            for c, overlapping_phases in phases.at_once(s, what):
-                on = _On.of(topology, group, row, load[:, c])
-                laid = [on.laid(phase, _route(topology, devices, phase, routes)[0]) for phase in overlapping_phases]
-                steps_ns[:, c] = exposed_ns(laid, node, busiest[:, c], steps_ns[:, c])
+    for s, (what, ends) in enumerate(zip(traffic, pace, strict=True)):
+        if ends is not None:
+            c = int(phases.first[s])
+            steps_ns[:, c] = np.maximum(0, np.rint((ends - busiest[:, c]) * 1e9))
+        elif not _has_protocols(topology, what):
+            for c, at_once in phases.at_once(s, what):
+                if not what.returns and at_once[0].message_nbytes is None:
+                    continue  # flows that wait for no others
+                found = _On.of(topology, group, row, load[:, c])
+                laid = [found.laid(phase, _route(topology, devices, phase, routes)[0]) for phase in at_once]
+                if what.returns:
+                    stretches = [_stretch(topology, devices, one, node, routes) for one in laid]
+                    steps_ns[:, c] = returning_ns(stretches, busiest[:, c], steps_ns[:, c])
+                else:
+                    steps_ns[:, c] = exposed_ns(laid, node, busiest[:, c], steps_ns[:, c])
     demands, of_phases = [], list[Demand]()
     for s, what in enumerate(traffic):
         mine, own = phases.of_signature(s), phases.own_of(s, what)
@@ -147,6 +162,52 @@ def loads_of(topology: Topology, devices: NDArray[np.int64], traffic: tuple[Traf
     )
 
 
+def _stretch(
+    topology: Topology,
+    devices: NDArray[np.int64],
+    one: Laid,
+    node: NDArray[np.int64],
+    routes: dict[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]],
+) -> Stretch:
+    """A phase of which the first half of the flows is the way there."""
+    phase, ways = one.phase, []
+    hops = _route(topology, devices, phase, routes)[0].reshape(len(devices), len(phase.source), -1)
+    half = len(phase.source) // 2
+    for way in (slice(None, half), slice(half, None)):
+        rows, nbytes = hops[:, way].reshape(len(devices), -1), np.repeat(phase.nbytes[way], hops.shape[2])
+        group, row, load = _edges(rows, nbytes[:, None])
+        ways.append(_busiest_of(load, topology.resources.capacity.astype(np.float64), group, row, len(devices))[:, 0])
+    return Stretch(
+        num_steps=phase.num_steps // 2,
+        away=bool((node[phase.source] != node[phase.destination]).all()),
+        latency_ns=one.latency_ns.max(axis=1),
+        one_way=np.maximum(*ways),
+        both=one.busiest.max(axis=1),
+    )
+
+
+def _has_protocols(topology: Topology, what: Traffic) -> bool:
+    """Whether a library's protocols say what a step costs, and what of it bytes hide."""
+    return bool(topology.protocols.get(what.algorithm))
+
+
+def _pace(
+    topology: Topology,
+    devices: NDArray[np.int64],
+    what: Traffic,
+    routes: dict[_Key, tuple[NDArray[np.int64], NDArray[np.int64]]],
+) -> NDArray[np.float64] | None:
+    """When the members have ended, shape (n,) [s], where a phase begins for some before it has ended for others."""
+    if what.pipelined or len(what.phases) < 2 or _has_protocols(topology, what):
+        return None
+    laid = []
+    for phase in what.phases:
+        hops, _ = _route(topology, devices, phase, routes)
+        group, row, load = _edges(hops, np.repeat(phase.nbytes, hops.shape[1] // max(1, len(phase.nbytes)))[:, None])
+        laid.append(_On.of(topology, group, row, load[:, 0]).laid(phase, hops))
+    return paced(laid, devices.shape[1])
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class _On:
     """What the groups put on which resource, to be looked up by flows: (group, row) as one sorted number, time [s]."""
@@ -157,9 +218,7 @@ class _On:
     latency_ns: NDArray[np.int64]
 
     @classmethod
-    def of(
-        cls, topology: Topology, group: NDArray[np.int64], row: NDArray[np.int64], load: NDArray[np.int64]
-    ) -> _On:
+    def of(cls, topology: Topology, group: NDArray[np.int64], row: NDArray[np.int64], load: NDArray[np.int64]) -> _On:
         capacity = topology.resources.capacity
         return cls(
             place=group * len(capacity) + row,

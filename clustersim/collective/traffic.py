@@ -104,6 +104,9 @@ class Traffic:
     phases : tuple[Phase, ...]
     pipelined : bool
         True: chunks of all phases overlap, the busiest resource sets the time; False: phases follow one another
+    returns : bool
+        True: chunks go through the phases, and back through them from the last to the first, as in the all-reduce of a
+        tree; in each phase the first half of the steps and of the flows is the way there
     memory_nbytes : NDArray[int64], shape (n,)
         bytes each member reads plus writes in its own HBM [B]
     num_sms : int
@@ -121,6 +124,7 @@ class Traffic:
     num_sms: int = 0
     num_flows: int = 1
     own_nbytes: int = 0
+    returns: bool = False
 
 
 Algorithm = Callable[[str, int, GroupShape], Traffic]

@@ -80,6 +80,7 @@ def tree(kind: str, nbytes: int, shape: GroupShape) -> Traffic:
         algorithm="tree",
         phases=phases,
         pipelined=True,
+        returns=kind == "all_reduce",
         memory_nbytes=memory_traffic(kind, nbytes, shape, phases),
         num_sms=collective_sms(layout),
         num_flows=max(-(-flows_on_busiest_link([inside]) // layout.num_rings), flows_on_busiest_link([between])),

@@ -1,6 +1,9 @@
 """Whole collectives against the same ones played transfer by transfer: times within 5 %, alone and side by side.
 
-What is known to be off by more stands here too, with the reason.
+What is known to be off by more stands here too, with the reason. The reference itself is a textbook's: a ring passes
+each block once round in one message, where NCCL cuts large ones to its buffers' size and keeps several in flight, so
+that its rings hide more latency and pay for each chunk. With a library's cards, which say what that costs, neither
+the reference nor what is compared with it here applies.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from clustersim.topology.topology import Topology
 from clustersim.workload.program import Program
 
 WITHIN = 0.05
-SLICES = 64
+FEW_SLICES = 16
 Call = tuple[str, str, int, Sequence[int]]
 """(algorithm, kind, bytes, devices)"""
 
@@ -42,15 +45,18 @@ BOTH: dict[str, tuple[Algorithm, Stepper]] = {
     "ring": (ring.ring, ring_steps.ring),
     "tree": (tree.tree, tree_steps.tree),
 }
+RINGS = [("ring", kind) for kind in ring.KINDS[:3]]
+CHAINS = [(name, kind) for name in ("ring", "tree") for kind in ("broadcast", "reduce")]
 LOCKSTEP = [
-    (name, kind)
-    for name in ("ring", "hierarchical", "halving_doubling", "direct")
-    for kind in {"ring": ring.KINDS[:3], "direct": direct.KINDS}.get(name, hierarchical.KINDS)
-    if (name, kind) != ("halving_doubling", "all_to_all")
+    *RINGS,
+    *(("hierarchical", kind) for kind in hierarchical.KINDS),
+    *(("halving_doubling", kind) for kind in halving_doubling.KINDS),
+    *(("direct", kind) for kind in direct.KINDS),
 ]
-GRIDS = [(1, 2), (1, 8), (5, 1), (8, 1), (2, 4), (2, 8), (4, 4)]
-NBYTES = st.floats(3.5, 9.5).map(lambda x: round(10**x))
-LATENCY = st.integers(0, 6).map(lambda x: 10.0**x * 1e-9)
+GRIDS = [(1, 2), (1, 8), (5, 1), (8, 1), (2, 2), (2, 4), (3, 3), (4, 4), (2, 8), (4, 8)]
+NBYTES = st.floats(4.2, 10.2).map(lambda x: round(10**x))
+LATENCY = st.floats(-9, -3).map(lambda x: round(10**x, 9))
+NVLINK = st.sampled_from([1e11, 4e11])
 
 
 def shape_of(topology: Topology, devices: Sequence[int]) -> GroupShape:
@@ -58,14 +64,23 @@ def shape_of(topology: Topology, devices: Sequence[int]) -> GroupShape:
     return GroupShape(node=np.array([node.index(of) for of in node]))
 
 
-def by_steps(topology: Topology, calls: Sequence[Call]) -> NDArray[np.float64]:
-    """Ends [s]; chains and trees, which pass a whole part along, in many slices."""
-    played = []
-    for name, kind, nbytes, devices in calls:
-        slices = SLICES if name == "tree" or kind in ("broadcast", "reduce") else 1
-        schedule = BOTH[name][1](kind, nbytes, shape_of(topology, devices), slices)
-        played.append(StepwiseCollective(schedule=schedule, devices=np.asarray(devices)))
-    return stepwise(topology, played)
+def by_steps(topology: Topology, calls: Sequence[Call], few: int = FEW_SLICES) -> NDArray[np.float64]:
+    """Ends [s]; chains and trees, which pass a whole part along, in chunks as small as one likes.
+
+    Filling a pipeline of k slices costs in proportion to 1/k, so that twice the time of 2k less that of k has none.
+    """
+
+    def played(slices: int) -> NDArray[np.float64]:
+        collectives = []
+        for name, kind, nbytes, devices in calls:
+            passed = name == "tree" or kind in ("broadcast", "reduce")
+            schedule = BOTH[name][1](kind, nbytes, shape_of(topology, devices), slices if passed else 1)
+            collectives.append(StepwiseCollective(schedule=schedule, devices=np.asarray(devices)))
+        return stepwise(topology, collectives)
+
+    if any(name == "tree" or kind in ("broadcast", "reduce") for name, kind, _, _ in calls):
+        return 2 * played(2 * few) - played(few)
+    return played(1)
 
 
 def as_activities(star: ModuleType, topology: Topology, calls: Sequence[Call]) -> NDArray[np.float64]:
@@ -83,53 +98,90 @@ def as_activities(star: ModuleType, topology: Topology, calls: Sequence[Call]) -
     return np.array([star.times(run, calls[i][3][0])[f"call {i}"][1] for i in range(len(calls))]) / 1e9
 
 
-def parts(topology: Topology, call: Call) -> tuple[float, float]:
-    """Latency and bandwidth part of a collective alone [s]; the textbook adds them."""
+def alone(topology: Topology, call: Call) -> float:
+    """Time of a collective with nothing beside it [s]."""
     name, kind, nbytes, devices = call
     cost = group_cost(topology, np.asarray(devices)[None], (BOTH[name][0](kind, nbytes, shape_of(topology, devices)),))
-    return float(cost.latency_ns[0, 0]) / 1e9, float(cost.ns[0, 0] - cost.latency_ns[0, 0]) / 1e9
+    return float(cost.ns[0, 0]) / 1e9
 
 
-@settings(max_examples=150, deadline=None)
-@given(grid=st.sampled_from(GRIDS), which=st.sampled_from(LOCKSTEP), nbytes=NBYTES, latency=LATENCY)
-def test_alone_in_step(
-    star: ModuleType, grid: tuple[int, int], which: tuple[str, str], nbytes: int, latency: float
+@settings(max_examples=200, deadline=None)
+@given(
+    grid=st.sampled_from(GRIDS),
+    over=st.sampled_from([None, 1.0, 4.0]),
+    which=st.sampled_from(LOCKSTEP),
+    nbytes=NBYTES,
+    latency=LATENCY,
+    nvlink=NVLINK,
+)
+def test_alone(
+    star: ModuleType,
+    grid: tuple[int, int],
+    over: float | None,
+    which: tuple[str, str],
+    nbytes: int,
+    latency: float,
+    nvlink: float,
 ) -> None:
-    """Whatever waits for its last message before it sends the next: latencies and bytes add up."""
-    topology = star.cluster(*grid, latency=latency)
-    if which[0] == "ring" and min(grid) > 1:
-        grid = (1, grid[1])
-    calls = [(*which, nbytes, range(grid[0] * grid[1]))]
-    assert as_activities(star, topology, calls) == pytest.approx(by_steps(topology, calls), rel=WITHIN, abs=2e-9)
+    """Whatever passes on or exchanges blocks, over links of six orders of latency and of unequal bandwidth.
+
+    Two nodes share a leaf's uplinks, in full or a quarter, where ``over`` is given: rings have near edges and far ones.
+    There is no HBM to wait for, which the reference does not play.
+    """
+    if which[0] == "halving_doubling" and grid[0] * grid[1] & (grid[0] * grid[1] - 1):
+        over = None  # see test_alone_out_of_step
+    topology = star.cluster(*grid, leaf=2 if over else 1, over=over or 1.0, latency=latency, nvlink=nvlink)
+    topology = replace(topology, local={name: path for name, path in topology.local.items() if name != "hbm"})
+    call = (*which, nbytes, range(grid[0] * grid[1]))
+    assert alone(topology, call) == pytest.approx(by_steps(topology, [call])[0], rel=WITHIN, abs=4e-9)
 
 
 @settings(max_examples=30, deadline=None)
 @given(
-    grid=st.sampled_from([(1, 2), (1, 8), (8, 1), (2, 4), (4, 4)]),
-    which=st.sampled_from([("ring", kind) for kind in ring.KINDS] + [("tree", kind) for kind in tree.KINDS]),
+    case=st.sampled_from(
+        [
+            *((grid, which) for grid in [(1, 2), (1, 8), (8, 1), (2, 4), (4, 2), (4, 4)] for which in CHAINS),
+            *((grid, ("tree", "all_reduce")) for grid in [(1, 2), (1, 4), (1, 8), (2, 4), (4, 2)]),
+        ]
+    ),
     nbytes=NBYTES,
     latency=LATENCY,
 )
-def test_alone_overlapping(
-    star: ModuleType, grid: tuple[int, int], which: tuple[str, str], nbytes: int, latency: float
+def test_alone_in_chunks(
+    star: ModuleType, case: tuple[tuple[int, int], tuple[str, str]], nbytes: int, latency: float
 ) -> None:
-    """Rings over several nodes, chains and trees hide latency behind bytes: between the larger of both and their sum.
-
-    Blocks run ahead on the fast links of a node and queue at its NICs, slices of a tree's way down leave while others
-    come up. So the sum, which the default fidelity takes, is within 5 % where one part is a twentieth of the other or
-    less, and at most twice too long. Filling a pipeline of 64 slices takes up
-    to 1/64 of the bytes' time a hop.
-    """
+    """Chains, and what goes up a tree and down again, in chunks as small as one likes."""
+    grid, which = case
     topology = star.cluster(*grid, latency=latency)
     call = (*which, nbytes, range(grid[0] * grid[1]))
-    (played,), whole = by_steps(topology, [call]), as_activities(star, topology, [call])
-    of_latency, of_bytes = parts(topology, call)
-    assert whole == pytest.approx(of_latency + of_bytes, abs=2e-9)
-    n = grid[0] * grid[1]
-    hops = sum(phase.num_steps for phase in BOTH[which[0]][0](*which[1:], nbytes, shape_of(topology, call[3])).phases)
-    fill = hops / SLICES * of_bytes if which[0] == "tree" or which[1] in ("broadcast", "reduce") else 0.0
-    assert max((n - 1) / n * of_latency, of_bytes) <= played * (1 + WITHIN) + 4e-9
-    assert played <= (of_latency + of_bytes) * (1 + WITHIN) + fill + 4e-9
+    assert alone(topology, call) == pytest.approx(by_steps(topology, [call])[0], rel=WITHIN, abs=4e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    case=st.sampled_from(
+        [
+            *((grid, None, ("tree", "all_reduce")) for grid in [(5, 1), (8, 1), (3, 3), (4, 4)]),
+            *((grid, 4.0, which) for grid in [(5, 1), (4, 2), (4, 4)] for which in CHAINS),
+            *(((5, 1), 4.0, ("halving_doubling", kind)) for kind in halving_doubling.KINDS),
+        ]
+    ),
+    nbytes=NBYTES,
+    latency=LATENCY,
+)
+def test_alone_out_of_step(
+    star: ModuleType, case: tuple[tuple[int, int], float | None, tuple[str, str]], nbytes: int, latency: float
+) -> None:
+    """At most a quarter too long, or 8 % too short, where what shares a link comes and goes there at different times.
+
+    That is so on the way up and down a tree of several nodes, for chains that meet on one leaf's uplink, and for
+    exchanges there that some members begin earlier than others.
+    """
+    grid, over, which = case
+    topology = star.cluster(*grid, leaf=2 if over else 1, over=over or 1.0, latency=latency)
+    call = (*which, nbytes, range(grid[0] * grid[1]))
+    (played,) = by_steps(topology, [call])
+    assert 0.92 * played - 4e-9 <= alone(topology, call) <= 1.25 * played + 4e-9
 
 
 @settings(max_examples=30, deadline=None)
@@ -188,7 +240,6 @@ BURSTS = (
     "a ring over nodes fills its NVLinks in bursts, at first all of them at once; at an even speed it leaves them free"
 )
 OFF = {
-    ("all-to-all in nodes beside a ring", 1.0): BURSTS,
     ("all-to-all in nodes beside a ring", 4.0): BURSTS,
 }
 """What is off by more than 5 % today, and why."""
