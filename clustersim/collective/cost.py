@@ -27,7 +27,7 @@ class GroupCost:
     ns : NDArray[int64], shape (n, S)
         duration alone on the links [ns]
     latency_ns : NDArray[int64], shape (n, S)
-        the part of it that no bandwidth would shorten [ns]
+        the part of it that is not the time of its bytes [ns]
     protocol : NDArray[str], shape (n, S)
         name of the protocol that is taken, empty where the topology's library has none for the algorithm
     group, row : NDArray[int64], shape (E,)
@@ -73,10 +73,11 @@ def group_cost(
     they are pipelined and phase by phase when they are not, plus the latency that these bytes do not hide: at most Σ
     over phases of num_steps · (longest route latency), less where rings, trees or exchanges run ahead
     (:mod:`clustersim.collective.exposed`, :mod:`clustersim.collective.up_and_down`). Each phase that follows another
-    has its own share of the duration, in which it runs at an even speed. HBM is read and written in proportion to what a member sends and receives in each phase. The launch of its kernel is part
-    of the latency, of the first phase. Where the
-    topology's communication library has protocols for the algorithm, :meth:`clustersim.hardware.protocol.Protocol.ns`
-    says what each adds, and the fastest is taken: of two that tie, the first.
+    has its own share of the duration, in which it runs at an even speed. HBM is read and written in proportion to what
+    a member sends and receives in each phase. The launch of its kernel is part of the latency, of the first phase.
+    Where the topology's communication library has protocols for the algorithm,
+    :meth:`clustersim.hardware.protocol.Protocol.ns` says what each adds to all latencies and the bytes, and the fastest
+    is taken: of two that tie, the first.
 
     Raises
     ------

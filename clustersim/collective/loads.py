@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from clustersim.collective.exposed import Laid, exposed_ns, paced
 from clustersim.collective.phases import Phases
-from clustersim.collective.up_and_down import Stretch, returning_ns
 from clustersim.collective.traffic import Phase, Traffic
+from clustersim.collective.up_and_down import Stretch, returning_ns
 from clustersim.hardware.protocol import Demand
 from clustersim.topology.in_network import InNetwork
 from clustersim.topology.topology import Topology
