@@ -13,6 +13,7 @@ from clustersim.workload.rules import find_faults
 from clustersim.workload.rules.architecture import architecture_notes
 from clustersim.workload.rules.context import context_notes
 from clustersim.workload.rules.experts import expert_notes
+from clustersim.workload.rules.frameworks import framework_notes
 from clustersim.workload.rules.sharding import sharding_notes
 from clustersim.workload.rules.tensor_overlap import tensor_overlap_notes
 from clustersim.workload.schedule import SCHEDULES, Schedule, placement_of, read_table
@@ -68,7 +69,13 @@ def resolve(case: Case) -> Resolved:
     if isinstance(schedule, str):
         schedule = SCHEDULES[schedule] if schedule in SCHEDULES else read_table(schedule)
     num_places = len(placement_of(schedule, plan.pp, case.num_virtual).routes[0])
-    notes = (*_shapes(case, num_places), *_without_effect(case), *expert_notes(case), *architecture_notes(case))
+    notes = (
+        *_shapes(case, num_places),
+        *_without_effect(case),
+        *expert_notes(case),
+        *architecture_notes(case),
+        *framework_notes(case),
+    )
     return Resolved(plan=plan, schedule=schedule, num_micro_batches=case.num_micro_batches, notes=notes)
 
 
@@ -87,7 +94,7 @@ def _shapes(case: Case, num_places: int) -> Iterator[str]:
     vocab = padded_vocab(model.vocab, plan.tp)
     if vocab != model.vocab:
         yield f"vocab {model.vocab} padded to {vocab}, a multiple of 128 x tp {plan.tp}"
-    if plan.tp > model.num_kv_heads:
+    if plan.tp > model.num_kv_heads > 0:
         yield (
             f"tp {plan.tp} is more than the {model.num_kv_heads} key and value heads: each is held by "
             f"{plan.tp // model.num_kv_heads} ranks; the sum of their gradients is left out"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clustersim.faults import BadInput, Fault
+from clustersim.faults import BadInput
 from clustersim.workload.buckets import default_bucket_parameters
 from clustersim.workload.case import Case
 from clustersim.workload.context import places
@@ -125,9 +125,6 @@ def training_step(
         experts = expert_mesh(plan, dp=case.replicas, inner=kinds[1].sharding.inner)
         fields = [{"experts": share} for share in shares]
         differences.append(Difference(axis="ep", fields=fields, of_rank=experts.coordinate("ep")))
-    if copies > 1 and 1 < dense.sharding.inner < ranks:
-        rule = f"holds each chunk on two stages, which does not go with inner groups of {dense.sharding.name}"
-        raise BadInput([Fault(key="plan.schedule", value=plan.schedule, rule=rule, nearest="1f1b")])
     different = variants(shard, differences)
     programs = []
     for stage, row in enumerate(table):

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from clustersim.faults import Fault
 from clustersim.workload.case import Case
-from clustersim.workload.schedule import SCHEDULES, PlacedSchedule, legal
+from clustersim.workload.precision import find_recipe
+from clustersim.workload.schedule import SCHEDULES, PlacedSchedule, legal, placement_of, read_table
+from clustersim.workload.sharding.strategy import strategy
 
-__all__ = ["chunk_faults", "stage_faults"]
+__all__ = ["chunk_faults", "copy_faults", "stage_faults"]
 
 
 def stage_faults(case: Case) -> Iterator[Fault]:
@@ -40,3 +42,18 @@ def chunk_faults(case: Case) -> Iterator[Fault]:
         yield Fault(key="plan.vpp", value=num_virtual, rule=rule, nearest=schedule.num_virtual)
     elif schedule in SCHEDULES:
         yield from (f for f in legal(str(schedule), plan.pp, num_virtual, 1) if f.key.startswith("plan."))
+
+
+def copy_faults(case: Case) -> Iterator[Fault]:
+    """A schedule that holds each chunk on two stages makes these one group of replicas."""
+    schedule = case.schedule
+    if isinstance(schedule, str):
+        schedule = SCHEDULES[schedule] if schedule in SCHEDULES else read_table(schedule)
+    copies = len(placement_of(schedule, case.plan.pp, case.num_virtual).routes)
+    if copies == 1:
+        return
+    ranks = copies * case.replicas * case.plan.cp
+    sharding = strategy(case.plan, find_recipe(case.dtype))(ranks)
+    if 1 < sharding.inner < ranks:
+        rule = f"holds each chunk on two stages, which does not go with inner groups of {sharding.name}"
+        yield Fault(key="plan.schedule", value=case.plan.schedule, rule=rule, nearest="1f1b")

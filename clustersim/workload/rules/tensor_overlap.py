@@ -40,7 +40,7 @@ def tensor_overlap_faults(case: Case) -> Iterator[Fault]:
         rule = "needs plan.sequence_parallel: an all-reduce has no tokens that come before others"
         yield Fault(key="plan.tp_overlap", value=plan.tp_overlap, rule=rule, nearest="none")
         return
-    rows = case.micro_batch * case.seq_len // plan.cp // plan.tp
+    rows = case.micro_batch * case.seq_len // (plan.cp * plan.tp * plan.sequence_slices)
     if _in_chunks(case) and plan.tp_overlap_chunks > rows:
         rule = f"must be at most the {rows} tokens of a rank"
         yield Fault(key="plan.tp_overlap_chunks", value=plan.tp_overlap_chunks, rule=rule, nearest=max(1, rows))

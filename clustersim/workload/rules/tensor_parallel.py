@@ -37,6 +37,9 @@ def _shapes(model: Model) -> dict[str, int]:
     shapes = {"attention heads": model.num_heads, "hidden width": model.hidden, "MLP width": model.ffn_hidden}
     if model.encoder is not None:
         shapes |= {"encoder's heads": model.encoder.num_heads, "encoder's MLP width": model.encoder.ffn_hidden}
+    if model.mamba is not None:
+        heads = {"heads of the state space": model.mamba.num_heads, "their groups": model.mamba.groups}
+        shapes |= heads if model.mamba.version == 2 else {"channels of the state space": model.mamba.inner}
     return shapes
 
 
@@ -46,4 +49,4 @@ def _undivided(shapes: dict[str, int], tp: int) -> dict[str, int]:
 
 def _heads_fit(case: Case, tp: int) -> bool:
     kv_heads = case.model.num_kv_heads
-    return kv_heads % tp == 0 or tp % kv_heads == 0
+    return kv_heads % tp == 0 or tp % kv_heads == 0  # 0 where no layer attends
