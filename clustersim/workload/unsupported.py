@@ -6,16 +6,11 @@ from clustersim.workload.model import Model
 
 __all__ = ["unsupported_parts"]
 
-_SUBLAYERS = frozenset({"attention", "cross_attention", "latent_attention", "linear_attention", "mlp", "experts"})
-_FIELDS = (
-    "layout",
-    "tower",
-    "adapters",
-)
+_FIELDS = ("tower", "adapters")
 
 
 def unsupported_parts(model: Model) -> tuple[str, ...]:
-    """Sublayers and fields of the model that a training step would leave out, at any length of the sequence.
+    """Fields of the model that a training step would leave out, at any length of the sequence.
 
     Parameters
     ----------
@@ -26,7 +21,6 @@ def unsupported_parts(model: Model) -> tuple[str, ...]:
     tuple[str, ...]
         empty where a step is written for all of it
     """
-    sublayers = sorted(set(model.num_sublayers()) - _SUBLAYERS)
     fields = [name for name in _FIELDS if getattr(model, name)]
-    without_loss = ("head = false",) if not (model.head or model.num_classes or model.tower) else ()
-    return (*sublayers, *fields, *without_loss)
+    without_loss = () if model.head or model.num_classes or model.tower else ("head = false",)
+    return (*fields, *without_loss)

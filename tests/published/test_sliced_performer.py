@@ -51,7 +51,7 @@ def test_time_is_linear_in_the_length_with_slices_of_one_size() -> None:
 
 
 def test_time_grows_as_slices_shrink() -> None:
-    """First by the forward pass that is done again, about a third; then as kernels too small for the GPU take as long."""
+    """First by the forward pass done again, about a third; then as kernels too small for the GPU take as long."""
     times = {slices: run(LENGTH, slices)["step_time_s"] for slices in (1, 2, 32, 64, 128)}
     assert 1.2 < times[2] / times[1] < 4 / 3 + 0.15
     assert times[64] - times[32] == pytest.approx((times[128] - times[64]) / 2, rel=0.1)

@@ -7,26 +7,17 @@ import pytest
 from clustersim.faults import BadInput
 from clustersim.workload.model import Model
 from clustersim.workload.plan import ParallelPlan
-from clustersim.workload.shape.mamba import Mamba
 from clustersim.workload.shape.sliding_window import SlidingWindow
 from clustersim.workload.training_step import training_step
 from clustersim.workload.unsupported import unsupported_parts
 
 
 def test_what_is_missing_is_named(llama: Model) -> None:
-    state_space = replace(
-        llama,
-        num_heads=0,
-        num_kv_heads=0,
-        head_dim=0,
-        ffn_hidden=0,
-        positions="none",
-        mamba=Mamba(version=1, inner=512, state=16, dt_rank=16),
-    )
+    without_loss = replace(llama, head=False)
     assert unsupported_parts(llama) == ()
-    assert unsupported_parts(state_space) == ("mamba",)
-    with pytest.raises(BadInput, match=r"^model: 'llama-test' cannot be simulated yet: mamba"):
-        training_step(state_space, ParallelPlan(dp=1), global_batch=1, micro_batch=1, seq_len=64)
+    assert unsupported_parts(without_loss) == ("head = false",)
+    with pytest.raises(BadInput, match=r"^model: 'llama-test' cannot be simulated yet: head = false"):
+        training_step(without_loss, ParallelPlan(dp=1), global_batch=1, micro_batch=1, seq_len=64)
 
 
 def test_a_window_is_none_for_sequences_that_fit(llama: Model) -> None:

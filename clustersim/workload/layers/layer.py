@@ -11,6 +11,7 @@ from clustersim.workload.layers.cross_attention import cross_attention
 from clustersim.workload.layers.experts import experts
 from clustersim.workload.layers.latent_attention import latent_attention
 from clustersim.workload.layers.linear_attention import linear_attention
+from clustersim.workload.layers.mamba import mamba
 from clustersim.workload.layers.mlp import mlp
 from clustersim.workload.layers.norm import middle_norm, norm, post_norm, residual
 from clustersim.workload.layers.parallel import parallel
@@ -24,6 +25,7 @@ SUBLAYERS: Mapping[Sublayer, Callable[[Shard], Block]] = {
     "cross_attention": cross_attention,
     "latent_attention": latent_attention,
     "linear_attention": linear_attention,
+    "mamba": mamba,
     "mlp": mlp,
     "experts": experts,
 }

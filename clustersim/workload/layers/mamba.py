@@ -1,0 +1,150 @@
+"""The Mamba mixer: a projection in, a short convolution, the recurrence, a gate, a projection out."""
+
+from __future__ import annotations
+
+from clustersim.hardware.kernel import Kernel
+from clustersim.workload.activations import Kept
+from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.kernels import (
+    linear,
+    linear_input_gradient,
+    linear_weight_gradient,
+    memory_pass,
+    weight_gradient_nbytes,
+)
+from clustersim.workload.layers.norm import norm_part
+from clustersim.workload.layers.piece import Piece
+from clustersim.workload.layers.scan import Scan
+from clustersim.workload.layers.writing import Writing
+from clustersim.workload.matrix import Matrix
+from clustersim.workload.op import Collective
+from clustersim.workload.shape.mamba import Mamba
+from clustersim.workload.shard import Shard
+
+__all__ = ["mamba"]
+
+_KIND = "mamba"
+
+
+def mamba(shard: Shard) -> Block:
+    """A Mamba or Mamba-2 mixer in place of attention; ranks split its channels.
+
+    Version 1 makes step sizes and the vectors of the state from its channels, so that ranks sum these, and their
+    gradients, in the middle of the block. In version 2 they come from the projection in, a part of the groups a rank.
+
+    Raises
+    ------
+    ValueError
+        when the model has no mixer
+    """
+    if shard.model.mamba is None:
+        raise ValueError(f"mamba: None must be given for a mixer in {shard.model.name}")
+    scan = Scan(shard=shard, mamba=shard.model.mamba)
+    matrices = _matrices(shard, scan.mamba)
+    kept = _kept(scan, matrices)
+    own = sum(rows * columns for rows, columns in matrices.values())
+    bias = scan.mamba.bias * shard.model.hidden
+    wide = shard.width * shard.tokens * matrices["mamba_in"][1]
+    return Block(
+        kind=_KIND,
+        forward=_forward(scan, matrices),
+        backward=_backward(scan, matrices),
+        parts=(norm_part(shard),),
+        parameters=own + _other_parameters(scan) + scan.mamba.bias * matrices["mamba_in"][1] + bias,
+        replicated_parameters=bias,
+        matrices=tuple(Matrix(features_in=rows, features_out=columns) for rows, columns in matrices.values()),
+        gathers=True,
+        reduces=True,
+        kept=sum(tensor.nbytes for tensor in kept),
+        weight_kept=weight_gradient_nbytes(shard, *matrices.values()),
+        forward_workspace=shard.full_nbytes,
+        backward_workspace=shard.full_nbytes + wide,
+    )
+
+
+def _matrices(shard: Shard, mamba: Mamba) -> dict[str, tuple[int, int]]:
+    """Of this rank as (features in, features out)."""
+    found = mamba.matrices(shard.model.hidden)
+    split_rows = ("mamba_select", "mamba_out")
+    return {
+        name: (rows // shard.tp, columns) if name in split_rows else (rows, columns // shard.tp)
+        for name, (rows, columns) in found.items()
+    }
+
+
+def _other_parameters(scan: Scan) -> int:
+    """Convolution, step sizes, decays, skips and, in version 2, the norm behind the recurrence."""
+    mamba = scan.mamba
+    found = (mamba.conv + mamba.conv_bias) * scan.conv_channels
+    if mamba.version == 1:
+        return found + scan.inner * (2 + mamba.state)
+    return found + 3 * mamba.num_heads // scan.shard.tp + scan.inner
+
+
+def _kept(scan: Scan, matrices: dict[str, tuple[int, int]]) -> tuple[Kept, ...]:
+    shard = scan.shard
+    w, operand, h = shard.width * shard.tokens, shard.recipe.activation_operand.nbytes, shard.model.hidden
+    tensors = [
+        Kept("mamba input", _KIND, operand(shard.rows * h), part="norm"),
+        Kept("projected channels", _KIND, w * matrices["mamba_in"][1]),
+        Kept("channels after the convolution", _KIND, w * scan.conv_channels),
+    ]
+    if scan.mamba.version == 1:
+        tensors.append(Kept("vectors of the state", _KIND, w * matrices["mamba_select"][1]))
+        tensors.append(Kept("step sizes", _KIND, w * scan.inner))
+    else:
+        tensors.append(Kept("recurrence before its norm", _KIND, w * scan.inner))
+    tensors.append(Kept("mamba output", _KIND, operand(shard.tokens * scan.inner)))
+    tensors.append(Kept("mamba mask of dropout", _KIND, shard.rows * h * shard.dropout))
+    return tuple(tensor for tensor in tensors if tensor.nbytes)
+
+
+def _forward(scan: Scan, matrices: dict[str, tuple[int, int]]) -> tuple[Piece, ...]:
+    shard, writing, name = scan.shard, Writing(_KIND), f"{_KIND} forward"
+    writing.kernels(name, *linear(shard, *matrices["mamba_in"]), scan.convolution(passes=2), after=())
+    if scan.mamba.version == 1:
+        writing.kernels(name, *linear(shard, *matrices["mamba_select"]))
+        if shard.tp > 1:
+            writing.collective(_sum(shard, matrices, "vectors of the state"))
+        writing.kernels(name, *linear(shard, *matrices["mamba_step"]))
+    writing.kernels(name, *scan.forward(), *_gate(scan, passes=3), *linear(shard, *matrices["mamba_out"]))
+    return writing.pieces()
+
+
+def _backward(scan: Scan, matrices: dict[str, tuple[int, int]]) -> tuple[Piece, ...]:
+    shard, writing = scan.shard, Writing(_KIND)
+    name, weights = f"{_KIND} backward", f"{_KIND} weight gradient"
+    writing.kernels(name, *_mask_backward(shard), *linear_input_gradient(shard, *matrices["mamba_out"]), after=())
+    writing.kernels(weights, *linear_weight_gradient(shard, *matrices["mamba_out"]), weight=True)
+    writing.kernels(name, *_gate(scan, passes=6), *scan.backward())
+    if scan.mamba.version == 1:
+        step, select = matrices["mamba_step"], matrices["mamba_select"]
+        gradient = writing.kernels(name, *linear_input_gradient(shard, *step))
+        writing.kernels(weights, *linear_weight_gradient(shard, *step), weight=True)
+        if shard.tp > 1:
+            gradient = writing.collective(_sum(shard, matrices, "gradients of the state's vectors"), after=(gradient,))
+        writing.kernels(name, *linear_input_gradient(shard, *select), after=(gradient,))
+        writing.kernels(weights, *linear_weight_gradient(shard, *select), weight=True)
+    inputs = linear_input_gradient(shard, *matrices["mamba_in"])
+    writing.kernels(name, scan.convolution(passes=3), *inputs)
+    writing.kernels(weights, *linear_weight_gradient(shard, *matrices["mamba_in"]), weight=True)
+    return writing.pieces()
+
+
+def _gate(scan: Scan, *, passes: int) -> tuple[Kernel, ...]:
+    """The gate and the norm of version 2; in version 1 the recurrence's kernel applies the gate."""
+    if scan.mamba.version == 1:
+        return ()
+    nbytes = passes * scan.shard.width * scan.shard.tokens * scan.inner
+    return (memory_pass(nbytes, dtype=scan.shard.recipe.activations),)
+
+
+def _mask_backward(shard: Shard) -> tuple[Kernel, ...]:
+    nbytes = (2 * shard.width + 1) * shard.rows * shard.model.hidden
+    return (memory_pass(nbytes, dtype=shard.recipe.activations),) if shard.dropout else ()
+
+
+def _sum(shard: Shard, matrices: dict[str, tuple[int, int]], what: str) -> Collective:
+    """Sum over ranks of what every channel adds to."""
+    nbytes = shard.width * shard.tokens * matrices["mamba_select"][1]
+    return Collective(name=f"all-reduce {what}", kind="all_reduce", slot="tp", nbytes=nbytes, axis="tp")
