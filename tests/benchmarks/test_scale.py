@@ -21,6 +21,7 @@ CASES = {
     "Llama-2 7B, 8 GPUs": (["llama-2-7b-tp8-dp2", "--set", "nodes=1", "--set", "plan.dp=1"], 2.0, 1 << 30),
     "GPT-3 175B, 1,024 GPUs": (GPT3, 3.0, 1 << 30),
     "Llama-3 405B, 16,384 GPUs": (LLAMA, 4.0, 1 << 30),
+    "Llama-3 405B at 128k tokens, 16,384 GPUs": (["llama-3-405b-long-context"], 4.0, 1 << 30),
     "the same with one slow GPU": ([*LLAMA, "--set", "perturb.slow_ranks={5000: 1.3}"], 8.0, 1 << 30),
     "Llama-3 405B, 131,072 GPUs": (
         [*LLAMA, "--set", "nodes=16384", "--set", "plan.dp=1024", "--set", "global_batch=16384"],

@@ -1,4 +1,4 @@
-"""Ranks that share sequences: folded is full, memory and FLOP are split, messages hide behind kernels if short enough."""
+"""Ranks that share sequences: folded is full, memory and FLOP are split, a ring hides messages that are short enough."""
 
 from __future__ import annotations
 
