@@ -1,4 +1,4 @@
-"""Ranks that share sequences: folded is full, memory and FLOP are split, a ring hides messages that are short enough."""
+"""Ranks that share sequences: folded is full, memory and FLOP are split, a ring hides what takes less than a kernel."""
 
 from __future__ import annotations
 

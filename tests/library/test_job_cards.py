@@ -18,7 +18,7 @@ class TestJob:
     def test_degrees_fill_the_nodes_and_divide_the_batch(self, job: dict[str, Any]) -> None:
         plan = job["plan"]
         num_gpus = job["nodes"] * GPUS_PER_NODE[job["topology"]]
-        inner = plan["tp"] * plan["pp"]
+        inner = plan["tp"] * plan.get("cp", 1) * plan["pp"]
         dp = plan.get("dp", num_gpus // inner)
         assert inner * dp == num_gpus
         assert job["global_batch"] % (dp * job["micro_batch"]) == 0
