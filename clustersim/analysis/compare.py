@@ -16,6 +16,8 @@ METRICS = (
     "step_time_s",
     "tokens_per_s",
     "tokens_per_s_per_gpu",
+    "samples_per_s",
+    "samples_per_s_per_gpu",
     "model_flops_per_gpu_per_s",
     "mfu",
     "mfu_full_attention",

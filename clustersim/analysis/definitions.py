@@ -20,6 +20,11 @@ _DEFINITIONS = {
     "step_times_s": "Duration of each complete step: from the end of the one before, or the launch, to its own [s].",
     "tokens_per_s": "Tokens of one step over step_time_s [1/s]; null for a job that counts no tokens.",
     "tokens_per_s_per_gpu": "tokens_per_s over the number of GPUs in use [1/s].",
+    "samples_per_s": (
+        "Samples of one step over step_time_s [1/s]: sequences, or what the table of a data-flow graph calls a sample; "
+        "null for a job that counts none."
+    ),
+    "samples_per_s_per_gpu": "samples_per_s over the number of GPUs in use [1/s].",
     "model_flops_per_gpu_per_s": (
         "Model FLOP of one step (6 per matmul parameter and token plus causal attention, no recompute) over "
         "step_time_s and the number of GPUs [FLOP/s]."

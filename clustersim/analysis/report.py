@@ -10,7 +10,7 @@ import numpy as np
 
 from clustersim.topology.topology import Topology
 
-__all__ = ["bytes_text", "report", "seconds_text", "table", "wrapped"]
+__all__ = ["bytes_text", "report", "seconds_text", "table", "unit_of_speed", "wrapped"]
 
 _WIDTH = 80
 
@@ -49,10 +49,18 @@ def bytes_text(nbytes: float) -> str:
     return f"{nbytes / 2**30:.1f} GiB"
 
 
+def unit_of_speed(answer: Mapping[str, Any]) -> str:
+    """What is told a second: ``tokens``; ``samples`` of a job that counts those alone."""
+    counted = {name: answer.get(f"{name}_per_s") is not None for name in ("tokens", "samples")}
+    return "samples" if counted["samples"] and not counted["tokens"] else "tokens"
+
+
 def _title(answer: Mapping[str, Any], topology: Topology) -> str:
     plan = answer["plan"]
     nodes = f"{topology.num_nodes} node{'s' * (topology.num_nodes != 1)}"
     what = f"{answer['job']} on {topology.name}: {topology.num_devices:,} GPUs, {nodes}"
+    if {"mp", "dp", "batch"} <= set(plan):  # a data-flow graph
+        return f"{what}\nmp {plan['mp']} x dp {plan['dp']}; {plan['batch']} samples a worker"
     if not {"schedule", "zero", "recompute"} <= set(plan):  # a job made by hand
         return what
     degrees = " x ".join(f"{axis} {plan[axis]}" for axis in ("tp", "cp", "pp", "dp") if plan.get(axis, 1) > 1)
@@ -82,10 +90,11 @@ def _rows(answer: Mapping[str, Any], topology: Topology) -> list[tuple[str, str,
     ops_per_s = answer["num_ops"] / answer["wall_s"] if answer["wall_s"] else 0.0
     held = {tier: nbytes for tier, nbytes in answer["peak_memory_bytes"].items() if nbytes}
     used = np.unique(topology.gpu_of)
+    unit = unit_of_speed(answer)
     capacity = min(topology.gpus[k].memory_bytes for k in used.tolist())
     rows = [
         ("step time", seconds_text(step), ""),
-        ("tokens/s", _number(answer["tokens_per_s"]), f"{_number(answer['tokens_per_s_per_gpu'])} per GPU"),
+        (f"{unit}/s", _number(answer[f"{unit}_per_s"]), f"{_number(answer[f'{unit}_per_s_per_gpu'])} per GPU"),
         ("MFU", _percent(answer["mfu"]), f"HFU {_percent(answer['hfu'])}"),
         ("bubble", _percent(answer["bubble_fraction"]), ""),
         ("exposed comm", _percent(answer["exposed_comm_fraction"]), by_axis),

@@ -123,6 +123,8 @@ def _of_job(run: Run, number: int) -> dict[str, Any]:
         "step_times_s": (duration_ns / 1e9).tolist(),
         "tokens_per_s": per_second(ledger.tokens),
         "tokens_per_s_per_gpu": per_second(ledger.tokens, num_gpus),
+        "samples_per_s": per_second(ledger.samples),
+        "samples_per_s_per_gpu": per_second(ledger.samples, num_gpus),
         "model_flops_per_gpu_per_s": per_second(ledger.model_flops, num_gpus),
         "mfu": per_second(ledger.model_flops, peak_flop_per_s),
         "mfu_full_attention": per_second(ledger.model_flops_full_attention, peak_flop_per_s),

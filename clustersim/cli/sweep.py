@@ -107,10 +107,11 @@ def _write(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
 
 
 def _text(rows: Sequence[Mapping[str, Any]]) -> str:
-    from clustersim.analysis.report import bytes_text, seconds_text
+    from clustersim.analysis.report import bytes_text, seconds_text, unit_of_speed
 
     keys = list(rows[0]["point"])
-    lines = [[*keys, "status", "step", "tokens/s/GPU", "MFU", "peak"]]
+    unit = next((unit_of_speed(row) for row in rows if row["status"] != "bad_input"), "tokens")
+    lines = [[*keys, "status", "step", f"{unit}/s/GPU", "MFU", "peak"]]
     for row in rows:
         point = [_value(row["point"][key]) for key in keys]
         if row.get("step_time_s") is None:
@@ -121,7 +122,7 @@ def _text(rows: Sequence[Mapping[str, Any]]) -> str:
                 *point,
                 row["status"],
                 seconds_text(row["step_time_s"]),
-                f"{row['tokens_per_s_per_gpu'] or 0:,.0f}",
+                f"{row[f'{unit}_per_s_per_gpu'] or 0:,.0f}",
                 "-" if row["mfu"] is None else f"{100 * row['mfu']:.1f} %",
                 bytes_text(row["peak_memory_bytes"]["gpu"]),
             ]

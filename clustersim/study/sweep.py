@@ -55,7 +55,7 @@ def sweep(
     list[dict]
         one a combination: ``point`` (its values) and the fields of its summary; of one that was refused ``point``,
         ``status`` ``bad_input`` and ``errors``; of one that was never run because of an interrupt ``interrupted``.
-        Those that fit come first, the most tokens a second and GPU before the others.
+        Those that fit come first, the most tokens a second and GPU, or samples without tokens, before the others.
     """
     wanted = points(vary)
     rows: dict[int, dict[str, Any]] = {}
@@ -102,4 +102,4 @@ def _row(setup: JobSetup, values: Mapping[str, Any], fold: bool) -> dict[str, An
 
 def _order(row: Mapping[str, Any]) -> tuple[int, float]:
     rank = {"ok": 0, "out_of_memory": 1, "bad_input": 3}.get(row["status"], 2)
-    return rank, -(row.get("tokens_per_s_per_gpu") or 0.0)
+    return rank, -(row.get("tokens_per_s_per_gpu") or row.get("samples_per_s_per_gpu") or 0.0)

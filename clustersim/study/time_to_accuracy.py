@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Row", "StepOf", "TimeToAccuracy", "time_to_accuracy"]
 
 StepOf = Callable[[int, int], Job]
-"""(width M, workers) -> one step of that many workers of M devices; its ledger's tokens are the global batch."""
+"""(width M, workers) -> one step of that many workers of M devices; its ledger's samples are the global batch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,7 +200,7 @@ def time_to_accuracy(
         if (width, replicas) not in measured:
             job = step_of(width, replicas)
             seconds = summary(simulate(cluster, job, steps=2))["step_time_s"]
-            measured[width, replicas] = float(seconds), job.ledger.tokens
+            measured[width, replicas] = float(seconds), job.ledger.samples
         return measured[width, replicas]
 
     rows: list[Row] = []

@@ -74,7 +74,9 @@ class Ledger:
     Parameters
     ----------
     tokens : int
-        tokens (or samples) of one step
+        of one step; 0 where a sample has none
+    samples : int
+        of one step: sequences, or what the table of a data-flow graph calls a sample
     model_flops : int
         6 FLOP per matmul parameter and token plus causal attention (half), no recompute [FLOP]
     model_flops_full_attention : int
@@ -84,6 +86,7 @@ class Ledger:
     """
 
     tokens: int = 0
+    samples: int = 0
     model_flops: int = 0
     model_flops_full_attention: int = 0
     dtype: str = "bf16"

@@ -160,6 +160,7 @@ def ledger(model: Model, *, tokens: int, seq_len: int, dtype: str | Recipe) -> L
     flops = training_flops(model, seq_len) * (tokens // seq_len)
     return Ledger(
         tokens=tokens,
+        samples=tokens // seq_len,
         model_flops=flops.total,
         model_flops_full_attention=flops.total_full_attention,
         dtype=find_recipe(dtype).activation_operand.dtype,

@@ -24,6 +24,8 @@ FIELDS = [
     "step_times_s",
     "tokens_per_s",
     "tokens_per_s_per_gpu",
+    "samples_per_s",
+    "samples_per_s_per_gpu",
     "model_flops_per_gpu_per_s",
     "mfu",
     "mfu_full_attention",
@@ -185,6 +187,17 @@ def test_a_job_without_a_ledger_counts_no_tokens(scene):
     answer = summary(scene.run())
     assert answer["tokens_per_s"] is None
     assert answer["hfu"] > 0
+
+
+def test_a_job_that_counts_samples_says_samples(scene):
+    scene.ledger = Ledger(samples=12)
+    for rank in range(2):
+        scene.lane(rank=rank).add(scene.compute(), (0, 0, 10**9))
+    answer = summary(scene.run())
+    assert (answer["samples_per_s"], answer["samples_per_s_per_gpu"]) == (12, 6)
+    assert (answer["tokens_per_s"], answer["tokens_per_s_per_gpu"]) == (None, None)
+    assert "samples/s     12       6 per GPU" in str(answer)
+    assert "tokens" not in str(answer)
 
 
 def test_several_jobs_each_have_their_own(scene):

@@ -124,7 +124,7 @@ def _ledger(placed: Spread, *, batch: int, replicas: int) -> Ledger:
             by_dtype[dtype] = by_dtype.get(dtype, 0) + task.op.flops * replicas
     flops = sum(by_dtype.values())
     dtype = max(by_dtype, key=by_dtype.__getitem__, default="fp32")
-    return Ledger(tokens=batch * replicas, model_flops=flops, model_flops_full_attention=flops, dtype=dtype)
+    return Ledger(samples=batch * replicas, model_flops=flops, model_flops_full_attention=flops, dtype=dtype)
 
 
 def _plan(placed: Spread, *, batch: int, replicas: int) -> dict[str, Any]:

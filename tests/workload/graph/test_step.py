@@ -130,7 +130,7 @@ def test_work_grows_with_the_batch_where_it_does() -> None:
     assert (b.flops, b.nbytes) == (100, 32 + 4)
     assert (b_back.flops, a_back.flops) == (200, 1600)
     assert [k.count for k in a_back.kernels] == [2, 2]
-    assert job.ledger.tokens == 16
+    assert (job.ledger.samples, job.ledger.tokens) == (16, 0)
     assert job.ledger.model_flops == 2 * 3 * 900
 
 
