@@ -1,0 +1,84 @@
+"""32 H200 against 64 H100, after CharLLM-PPT (MICRO 2025, arXiv 2509.10371).
+
+Plans are those of its scripts: Llama 3 70B over every mix of tensor and pipeline parallelism and GPT-3 175B over one,
+micro-batch 1, global batch 128, activations recomputed. It publishes which wins where, no numbers: twice the GPUs where
+a job computes, fewer GPUs with more memory where it waits for the network. Its network is not known here, so the
+crossing is looked for over that of the cards, rails of 400 Gb/s a GPU, and slower ones.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from clustersim.analysis.summary import summary
+from clustersim.library.job import load_job
+from clustersim.study.point import run_point
+
+MIXES = [("gpt3-175b", 8, 4), *(("llama-3-70b", tp, 16 // tp) for tp in (8, 4, 2, 1))]
+"""Tensor-parallel ranks and stages on 32 GPUs; 64 have twice the stages."""
+
+
+@cache
+def step(card: str, tp: int, pp: int, **changes: str | int) -> dict[str, Any]:
+    setup = load_job(card)
+    dp = 8 * setup.value("nodes") // (tp * pp)
+    values: dict[str, Any] = {"plan.tp": tp, "plan.pp": pp, "plan.dp": dp}
+    values |= {key.replace("__", "."): value for key, value in changes.items()}
+    return dict(summary(run_point(setup.with_values(values))))
+
+
+@cache
+def split_step(card: str, micro_batch: int, share: float) -> dict[str, Any]:
+    """A step of fully sharded data parallelism over one port a node that has a share of 400 Gb/s."""
+    setup = load_job(card)
+    nodes = setup.value("nodes")
+    values: dict[str, Any] = {"plan.tp": 1, "plan.pp": 1, "plan.dp": 8 * nodes, "plan.zero": 0, "plan.fsdp": True}
+    values |= {"plan.overlap_dp": True, "micro_batch": micro_batch, "nics_per_node": 1}
+    if share < 1:
+        ports = (f"node{node}/nic0.{way}" for node in range(nodes) for way in ("tx", "rx"))
+        values["perturb.slow_links"] = dict.fromkeys(ports, share)
+    return dict(summary(run_point(setup.with_values(values))))
+
+
+@pytest.mark.parametrize(("model", "tp", "pp"), MIXES)
+def test_twice_the_gpus_win_where_jobs_compute(model: str, tp: int, pp: int) -> None:
+    few, many = step(f"{model}-h200-32", tp, pp), step(f"{model}-h100-64", tp, 2 * pp)
+    assert few["status"] == many["status"] == "ok"
+    assert 1.5 < few["step_time_s"] / many["step_time_s"] < 2
+    assert few["tokens_per_s_per_gpu"] > many["tokens_per_s_per_gpu"]
+    assert few["bubble_fraction"] < many["bubble_fraction"]
+
+
+def test_more_tensor_parallelism_waits_longer_for_communication_on_both() -> None:
+    for card, gpus in (("llama-3-70b-h200-32", 16), ("llama-3-70b-h100-64", 32)):
+        runs = [step(card, tp, gpus // tp) for tp in (1, 2, 4, 8)]
+        waits = [sum(run["breakdown_s"]["exposed_comm"].values()) / run["step_time_s"] for run in runs]
+        assert waits == sorted(waits)
+        assert waits[0] < 0.02
+        assert waits[-1] > 0.2
+
+
+def test_fewer_gpus_with_more_memory_win_once_the_network_decides() -> None:
+    """The larger memory takes twice the micro-batch, so weights are gathered as often with half the ranks."""
+
+    def gain(share: float) -> float:
+        few, many = split_step("llama-3-70b-h200-32", 4, share), split_step("llama-3-70b-h100-64", 2, share)
+        assert few["status"] == many["status"] == "ok"
+        return float(few["step_time_s"] / many["step_time_s"])
+
+    gains = [gain(share) for share in (1, 0.5, 0.25)]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[0] > 1.5
+    assert gains[-1] < 1
+
+
+def test_more_memory_saves_the_recomputation() -> None:
+    none: dict[str, str | int] = {"plan__recompute": "none", "global_batch": 32}
+    few, many = step("gpt3-175b-h200-32", 4, 8, **none), step("gpt3-175b-h100-64", 2, 32, **none)
+    assert few["status"] == "ok"
+    assert few["step_time_s"] < 0.8 * step("gpt3-175b-h200-32", 4, 8, global_batch=32)["step_time_s"]
+    assert many["status"] == "out_of_memory"
+    assert many["peak_memory_bytes"]["gpu"] > 80 * 2**30
