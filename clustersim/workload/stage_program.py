@@ -14,7 +14,7 @@ from clustersim.workload.pipeline import Trail, write_units
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.program import Program
 from clustersim.workload.schedule import Overlapped, Unit
-from clustersim.workload.shard import Shard
+from clustersim.workload.shard import WIDTH, Shard
 from clustersim.workload.sharding.replicas import Replicas
 from clustersim.workload.stage_chunk import StageChunk
 
@@ -87,6 +87,7 @@ def stage_program(
             )
         resident[WEIGHTS] += int(sharding.extra_weights * parameters)
         resident[OPTIMIZER] += int(sharding.exchange_state * -(-parameters // sharding.optimizer))
+    resident[WEIGHTS] += WIDTH[shard.recipe.weights] * sum(block.frozen_parameters for block in blocks)
     program.resident.update({key: nbytes for key, nbytes in resident.items() if nbytes})
     step = replace(updates[0], kernels=tuple(kernel for one in updates for kernel in one.kernels))
 

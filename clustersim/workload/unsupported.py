@@ -6,7 +6,7 @@ from clustersim.workload.model import Model
 
 __all__ = ["unsupported_parts"]
 
-_FIELDS = ("tower", "adapters")
+_FIELDS = ("tower",)
 
 
 def unsupported_parts(model: Model) -> tuple[str, ...]:

@@ -65,6 +65,8 @@ class Block:
         of those of experts
     expert_parameters : int
         weights of experts on this rank, which only ranks with the same experts hold; not in ``parameters``
+    frozen_parameters : int
+        weights on this rank that are not trained; in neither of the others
     matrices : tuple[Matrix, ...]
         of the parameters, those that are matrices; query, key and value and gate and up each by itself
     gathers : bool
@@ -90,6 +92,7 @@ class Block:
     parameters: int = 0
     replicated_parameters: int = 0
     expert_parameters: int = 0
+    frozen_parameters: int = 0
     expert_matrices: tuple[Matrix, ...] = ()
     matrices: tuple[Matrix, ...] = ()
     gathers: bool = False

@@ -75,6 +75,8 @@ def _forward(shard: Shard) -> Kernel:
 def _backward(shard: Shard, *, around: bool) -> tuple[Kernel, ...]:
     """The input's gradient (reads input and output gradient, writes), the weights' (reads both), the sum of two.
 
+    Weights that adapters leave frozen have none.
+
     References
     ----------
     PyTorch, ``aten/src/ATen/native/cuda/layer_norm_kernel.cu``, and Apex, ``csrc/layer_norm_cuda_kernel.cu``: the
@@ -82,7 +84,8 @@ def _backward(shard: Shard, *, around: bool) -> tuple[Kernel, ...]:
     """
     x, dtype = shard.residual_nbytes, shard.recipe.activations
     sums = (memory_pass(3 * x, dtype=dtype),) if around else ()
-    return (memory_pass(3 * x, dtype=dtype), memory_pass(2 * x, dtype=dtype), *sums)
+    weights = () if shard.model.adapters else (memory_pass(2 * x, dtype=dtype),)
+    return (memory_pass(3 * x, dtype=dtype), *weights, *sums)
 
 
 def _add(shard: Shard) -> Kernel:

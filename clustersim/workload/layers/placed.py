@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from clustersim.workload.layers.adapters import adapted
 from clustersim.workload.layers.block import Block
 from clustersim.workload.layers.dense import classes, head_transform, patches, pooler
 from clustersim.workload.layers.embedding import embedding
@@ -40,9 +41,16 @@ def blocks(shard: Shard, chunk: Chunk, *, tied_here: bool, embedded_here: bool =
     embedded_here : bool
         embedding and head stand on one stage
     """
-    model = shard.model
-    if model.encoder is not None:
+    if shard.model.adapters is not None:
+        return _adapted(shard, _decoder(shard, chunk, tied_here=tied_here, embedded_here=embedded_here))
+    if shard.model.encoder is not None:
         return _encoder_decoder(shard, chunk, tied_here=tied_here)
+    return _decoder(shard, chunk, tied_here=tied_here, embedded_here=embedded_here)
+
+
+def _decoder(shard: Shard, chunk: Chunk, *, tied_here: bool, embedded_here: bool) -> tuple[Placed, ...]:
+    """A part of one stack, with what stands before and behind it."""
+    model = shard.model
     layers = Layers(shard)
     placed = [Placed(block, -1) for block in _front(shard)] if chunk.has_embedding else []
     for number in range(chunk.first_layer, chunk.first_layer + chunk.num_layers):
@@ -55,6 +63,15 @@ def blocks(shard: Shard, chunk: Chunk, *, tied_here: bool, embedded_here: bool =
             placed += [Placed(block, number) for block in layers[model.num_layers - 1]]
             placed += [Placed(block, -1) for block in _end(shard, tied_here=True)]
     return tuple(placed)
+
+
+def _adapted(shard: Shard, placed: tuple[Placed, ...]) -> tuple[Placed, ...]:
+    """All weights frozen, adapters beside their targets; equal blocks stay the same objects."""
+    known: dict[int, Block] = {}
+    for p in placed:
+        if id(p.block) not in known:
+            known[id(p.block)] = adapted(shard, p.block)
+    return tuple(Placed(known[id(p.block)], p.layer) for p in placed)
 
 
 def _encoder_decoder(shard: Shard, chunk: Chunk, *, tied_here: bool) -> tuple[Placed, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from clustersim.faults import Fault
 from clustersim.workload.case import Case
+from clustersim.workload.precision import find_recipe
 
 __all__ = ["ARCHITECTURE_KEYS", "architecture_faults", "architecture_notes"]
 
@@ -21,6 +22,8 @@ ARCHITECTURE_KEYS = (
     "plan.sequence_parallel",
     "plan.zero",
     "plan.tp_overlap",
+    "plan.vpp",
+    "dtype",
 )
 """Settings that must be legal by themselves before they are held against the model."""
 
@@ -33,6 +36,8 @@ def architecture_faults(case: Case) -> Iterator[Fault]:
     if model.patches is not None and case.seq_len != model.patches.num_tokens:
         tokens = model.patches.num_tokens
         yield Fault(key="seq_len", value=case.seq_len, rule=f"must be the {tokens} tokens of an image", nearest=tokens)
+    if model.adapters is not None:
+        yield from _adapters(case)
     if plan.sequence_slices > 1:
         yield from _slices(case)
     if model.encoder is None:
@@ -51,6 +56,30 @@ def architecture_faults(case: Case) -> Iterator[Fault]:
         nearest = min(fits, key=lambda n: (abs(n - group), n))
         rule = f"must divide the {layers} layers of the encoder"
         yield Fault(key="plan.recompute_layers", value=group, rule=rule, nearest=nearest)
+
+
+def _adapters(case: Case) -> Iterator[Fault]:
+    """Adapters sit on whole matrices that are held whole, and every stage has some."""
+    model, plan = case.model, case.plan
+    others = [name for name in ("encoder", "tower", "mtp", "layout") if getattr(model, name)]
+    if others:
+        rule = f"cannot be simulated yet with adapters and {', '.join(others)}"
+        yield Fault(key="model", value=model.name, rule=rule)
+    if find_recipe(case.dtype).quantisation is not None:
+        yield Fault(key="dtype", value=case.dtype, rule="must not be quantised with adapters", nearest="bf16")
+    if case.num_virtual_stages > model.num_layers:
+        rule = f"leaves a stage without adapters: must be at most the {model.num_layers} layers"
+        yield Fault(key="plan.pp", value=plan.pp, rule=rule, nearest=model.num_layers // case.num_virtual or 1)
+    settings = (
+        ("tp", plan.tp, 1, plan.tp == 1),
+        ("zero", plan.zero, 2, plan.zero < 3),
+        ("fsdp", plan.fsdp, False, not plan.fsdp),
+        ("sharding", "own", None, plan.sharding is None),
+    )
+    for name, value, nearest, fits in settings:
+        if not fits:
+            rule = "no step is written for it with adapters beside frozen weights"
+            yield Fault(key=f"plan.{name}", value=value, rule=rule, nearest=nearest)
 
 
 def _slices(case: Case) -> Iterator[Fault]:

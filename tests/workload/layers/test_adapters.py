@@ -1,0 +1,103 @@
+"""Adapters: frozen weights have no gradients, no state and no sums; what is trained is small."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from clustersim.faults import BadInput
+from clustersim.workload.layers.adapters import adapted
+from clustersim.workload.layers.attention import attention
+from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.mlp import mlp
+from clustersim.workload.model import Model
+from clustersim.workload.model_flops import training_flops
+from clustersim.workload.op import Compute
+from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.shape.lora import LoRA
+from clustersim.workload.shard import Shard
+from clustersim.workload.training_step import training_step
+
+RANK, HIDDEN, TOKENS = 4, 256, 2 * 128
+
+
+@pytest.fixture
+def model(llama: Model) -> Model:
+    return replace(llama, adapters=LoRA(rank=RANK, targets=("q", "v", "down")))
+
+
+def step(model: Model, **plan: Any) -> Any:
+    whole = ParallelPlan(**{"dp": 1, "attention": "unfused", **plan})
+    return training_step(model, whole, global_batch=8, micro_batch=1, seq_len=64)
+
+
+def test_frozen_matrices_have_one_product_backward_and_narrow_ones_two(
+    model: Model, new_shard: Callable[..., Shard], flops: Callable[[Block], tuple[int, int]]
+) -> None:
+    plain, shard = new_shard(replace(model, adapters=None)), new_shard(model)
+    for make, ends in ((attention, HIDDEN + 256 + HIDDEN + 128), (mlp, 688 + HIDDEN)):
+        before, after = flops(make(plain)), flops(adapted(shard, make(shard)))
+        narrow = 2 * TOKENS * RANK * ends
+        weights = sum(p.op.flops for p in make(plain).backward if p.weight and isinstance(p.op, Compute))
+        assert after == (before[0] + narrow, before[1] - weights + 2 * narrow)
+
+
+def test_a_step_does_the_models_work(model: Model, flops_of: Callable[..., int]) -> None:
+    (program,) = step(model).programs
+    assert flops_of(program) == 8 * training_flops(model, 64).total_full_attention
+
+
+def test_state_is_that_of_the_adapters(model: Model) -> None:
+    (program,) = step(model).programs
+    trained = model.adapter_parameters
+    assert program.resident["gpu/weights"] == 2 * model.num_parameters
+    assert program.resident["gpu/gradients"] == 4 * trained
+    assert program.resident["gpu/optimizer"] == 12 * trained
+
+
+def test_gradients_of_the_adapters_alone_are_reduced(model: Model, sent: Callable[..., int]) -> None:
+    assert sent(step(model, dp=2).programs[0], slot="dp") == 4 * model.adapter_parameters
+
+
+def test_what_only_frozen_matrices_would_read_is_not_kept(model: Model, new_shard: Callable[..., Shard]) -> None:
+    def kept(*targets: Any) -> tuple[int, int]:
+        shard = new_shard(replace(model, adapters=LoRA(rank=RANK, targets=targets)))
+        return adapted(shard, attention(shard)).kept, adapted(shard, mlp(shard)).kept
+
+    narrow, stream, ffn = 2 * TOKENS * RANK, 2 * TOKENS * HIDDEN, 2 * TOKENS * 688
+    whole = kept("q", "up", "down")
+    assert kept("q", "up") == (whole[0], whole[1] - narrow - ffn)
+    assert kept("up", "down") == (whole[0] - narrow - stream, whole[1])
+    assert kept("q", "down") == (whole[0], whole[1] - narrow - stream)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {},
+        {"dp": 2, "zero": 2},
+        {"pp": 2, "recompute": "full"},
+        {"pp": 2, "schedule": "zb-h1"},
+        {"recompute": "selective", "recompute_modules": ("norm", "activation", "core")},
+    ],
+)
+def test_a_step_ends_and_leaves_nothing(model: Model, plan: dict[str, Any], run_untimed: Callable[..., Any]) -> None:
+    run = run_untimed(step(model, **plan))
+    assert run.complete
+    assert run.lowest >= 0
+    assert not any(run.left.values())
+
+
+@pytest.mark.parametrize(
+    ("plan", "fault"),
+    [
+        ({"tp": 2}, "plan.tp: 2 no step is written for it with adapters beside frozen weights; nearest: 1"),
+        ({"dp": 2, "zero": 3}, "plan.zero: 3 no step is written for it with adapters"),
+        ({"pp": 9}, "plan.pp: 9 leaves a stage without adapters: must be at most the 8 layers; nearest: 8"),
+    ],
+)
+def test_what_no_step_is_written_for_is_refused(model: Model, plan: dict[str, Any], fault: str) -> None:
+    with pytest.raises(BadInput) as error:
+        step(model, **plan)
+    assert fault in str(error.value)
