@@ -128,7 +128,8 @@ def _apart(case: _Case) -> str | None:
 
 
 def _several_replicas(case: _Case) -> str | None:
-    return "dp is 1: there is nothing to reduce" if case.job.plan["dp"] == 1 else None
+    ranks = case.job.plan["dp"] * case.job.plan["cp"]
+    return "dp is 1: there is nothing to reduce" if ranks == 1 else None
 
 
 def _several_axes(case: _Case) -> str | None:

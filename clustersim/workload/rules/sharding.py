@@ -111,7 +111,8 @@ def sharding_notes(case: Case) -> Iterator[str]:
         if name in given and not splits and not whole:
             yield f"plan.{name}: no effect without plan.fsdp or plan.zero 3"
     if ranks == 1:
-        for name in sorted(given & {"reduce_dtype", "reduce_each", "zeropp", "sync_every"}):
+        whole = {"gather_dtype"} if plan.zero in (1, 2) else set()
+        for name in sorted(given & {"reduce_dtype", "reduce_each", "zeropp", "sync_every"} | (given & whole)):
             yield f"plan.{name}: no effect with dp 1"
     elif plan.reduce_each is not None and not splits and case.num_micro_batches == 1:
         yield "plan.reduce_each: no effect with one micro-batch"
@@ -136,5 +137,11 @@ def sharding_notes(case: Case) -> Iterator[str]:
     each = plan.reduce_each if plan.reduce_each is not None else plan.zero == 2
     if plan.bucket_bytes is not None and (ranks == 1 or splits or not (plan.overlap_dp or each)):
         yield "plan.bucket_bytes: no effect with dp 1, where weights are split, or in one bucket without overlap_dp"
-    if not plan.overlap_dp and ranks > 1 and (splits or each):
-        yield "plan.overlap_dp: no effect on what travels with the passes, layer by layer or bucket by bucket"
+    if not plan.overlap_dp and ranks > 1 and splits:
+        yield "plan.overlap_dp: no effect on weights and gradients that travel with the passes, layer by layer"
+    elif not plan.overlap_dp and ranks > 1 and each:
+        yield "plan.overlap_dp: gradients travel with the passes all the same, bucket by bucket"
+    if plan.sync_every is not None and plan.sync_ranks == 1 < ranks:
+        alone = (plan.zero and "zero", plan.fsdp and "fsdp", not plan.overlap_dp and "overlap_dp")
+        for name in sorted({*given & {"reduce_dtype", "reduce_each"}, *filter(None, alone)}):
+            yield f"plan.{name}: no effect with plan.sync_ranks 1: between exchanges a worker is alone"

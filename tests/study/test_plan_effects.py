@@ -1,0 +1,85 @@
+"""Words of a plan that are told to have no effect have none, and words that do nothing are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clustersim.library.job import JobSetup
+from clustersim.library.keys import KEYS
+from clustersim.study.point import run_point
+from clustersim.trace.result import Result
+
+# key -> (value, the rest of the plan, whether it acts)
+FSDP: dict[str, Any] = {"plan.fsdp": True}
+ZEROPP: dict[str, Any] = {"plan.zero": 3, "plan.zeropp": ("qwz", "hpz"), "plan.zeropp_ranks": 4}
+SYNC: dict[str, Any] = {"plan.sync_every": 2}
+ALONE: dict[str, Any] = {"plan.tp": 4, "plan.pp": 2}
+CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
+    "plan.context": [("ring", {}, False), ("ring", {"plan.cp": 2}, True)],
+    "plan.ulysses": [(2, {}, False), (2, {"plan.cp": 2}, False)],
+    "plan.zero": [(1, ALONE, False), (2, FSDP, False), (1, SYNC, False), (1, {}, True)],
+    "plan.fsdp": [(True, ALONE, False), (True, SYNC, False), (True, {}, True)],
+    "plan.hsdp": [(2, {}, False), (2, FSDP, True)],
+    "plan.prefetch": [(3, {}, False), (0, FSDP, True)],
+    "plan.limit_gathers": [(False, {}, False)],
+    "plan.per_parameter": [(True, {}, False), (True, FSDP, True)],
+    "plan.reshard": [(False, {}, False), (False, FSDP, True)],
+    "plan.reduce_each": [(True, ALONE, False), (False, {}, False), (True, SYNC, False), (True, {}, True)],
+    "plan.gather_dtype": [
+        ("fp32", {}, False),
+        ("fp32", ALONE | {"plan.zero": 1}, False),
+        ("fp32", {"plan.zero": 1}, True),
+    ],
+    "plan.reduce_dtype": [("bf16", ALONE, False), ("bf16", SYNC, False), ("bf16", {}, True)],
+    "plan.zeropp_ranks": [(4, {}, False), (2, ZEROPP, True)],
+    "plan.sync_ranks": [(2, {}, False), (2, SYNC, True)],
+    "plan.sync_dtype": [("bf16", {}, False), ("bf16", SYNC, True)],
+    "plan.sync_momentum": [(False, {}, False), (False, SYNC, True)],
+    "plan.recompute_modules": [(("norm",), {}, False), (("norm",), {"plan.recompute": "selective"}, True)],
+    "plan.recompute_layers": [(2, {}, False), (2, {"plan.recompute": "full"}, True)],
+    "plan.sequence_parallel": [(False, {}, False), (True, {}, False), (False, {"plan.tp": 2}, True)],
+    "plan.overlap_dp": [(False, ALONE, False), (False, FSDP, False), (False, SYNC, False), (False, {}, True)],
+    "plan.overlap_tp": [(False, {}, False), (False, {"plan.tp": 2}, True)],
+    "plan.tp_overlap": [("ring", {}, False), ("ring", {"plan.tp": 2}, True)],
+    "plan.tp_overlap_chunks": [
+        (2, {"plan.tp": 2, "plan.tp_overlap": "ring"}, False),
+        (2, {"plan.tp": 2, "plan.tp_overlap": "pipeline"}, True),
+    ],
+    "plan.etp": [(2, {}, False)],
+    "plan.capacity_factor": [(1.0, {}, False)],
+    "plan.token_imbalance": [("zipf:1", {}, False)],
+    "plan.token_seed": [(3, {}, False)],
+    "plan.dispatch": [("deepep", {}, False)],
+    "plan.overlap_dispatch": [(2, {}, False)],
+    "plan.overlap_shared": [(True, {}, False)],
+    "plan.fp8_dispatch": [(True, {}, False)],
+}
+FLAT = [(key, *case) for key, cases in CASES.items() for case in cases]
+
+
+def told(result: Result, key: str) -> bool:
+    return any(key in warning.partition(": ")[0] and "no effect" in warning for warning in result.warnings)
+
+
+def same(one: Result, other: Result) -> bool:
+    pairs = list(zip(one.record.lanes, other.record.lanes, strict=False))
+    return len(one.record.lanes) == len(other.record.lanes) and all(
+        np.array_equal(a.end_ns, b.end_ns) and a.arrays.resident == b.arrays.resident for a, b in pairs
+    )
+
+
+def test_every_word_is_a_key() -> None:
+    assert CASES.keys() <= KEYS.keys()
+
+
+@pytest.mark.parametrize(("key", "value", "others", "acts"), FLAT)
+def test_told_if_and_only_if_it_does_nothing(
+    tiny: JobSetup, key: str, value: Any, others: dict[str, Any], acts: bool
+) -> None:
+    setup = tiny.with_values({"global_batch": 32, **others})
+    without, with_it = run_point(setup), run_point(setup.with_values({key: value}))
+    assert told(with_it, key) is not acts
+    assert same(without, with_it) is not acts
