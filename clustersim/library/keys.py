@@ -78,6 +78,12 @@ KEYS: Mapping[str, Key] = {
     "global_batch": Key(Whole(1, 2**24), "sequences of one step", otherwise=_MUST, unit="sequence", usual=256),
     "micro_batch": Key(Whole(1, 2**20), "sequences of one pass through a replica", 1, unit="sequence"),
     "seq_len": Key(Whole(1, 2**24), "tokens of a sequence", otherwise=_MUST, unit="token", usual=4096),
+    "seq_lens": Key(
+        Name("fixed, uniform:LOW:HIGH, lognormal:MEDIAN:SIGMA or a .csv of lengths"),
+        "tokens of the documents that are packed into sequences; fixed: one each",
+        "fixed",
+    ),
+    "seq_seed": Key(Whole(0, 2**32 - 1), "which lengths are drawn", 0),
     "dtype": Key(Word(tuple(RECIPES)), "recipe of number formats", "bf16"),
     "steps": Key(Whole(1, 10**5), "optimizer steps, back to back", 1),
     "seed": Key(Whole(0, 2**32 - 1), "what all random draws follow from", 0),

@@ -146,6 +146,8 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
         seq_len=case.seq_len,
         dtype=setup.value("dtype"),
         num_devices=num_devices,
+        seq_lens=case.seq_lens,
+        seq_seed=case.seq_seed,
     )
     return Point(
         setup=setup,
@@ -172,6 +174,7 @@ def _case(model: Model, values: Mapping[str, Any], num_devices: int) -> Case:
     """The combination to check."""
     plan = {key.removeprefix("plan."): value for key, value in values.items() if key.startswith("plan.")}
     batch = {key: values[key] or 0 for key in _BATCH}
+    batch |= {key: values[key] for key in ("seq_lens", "seq_seed")}
     return Case(model=model, plan=ParallelPlan(**plan), dtype=values["dtype"], num_devices=num_devices, **batch)
 
 
@@ -230,7 +233,8 @@ def _perturb_faults(perturb: Mapping[str, Any], topology: Topology) -> list[Faul
 
 def _too_long(case: Case, steps: int) -> Iterator[Fault]:
     """A run of more ops than anyone has memory for, refused before it is built."""
-    num_ops = case.num_micro_batches * case.model.num_layers * _OPS_PER_LAYER * steps
+    replicas = 1 if case.seq_lens == "fixed" else case.replicas
+    num_ops = replicas * case.num_micro_batches * case.model.num_layers * _OPS_PER_LAYER * steps
     if num_ops > MOST_OPS:
         rule = (
             f"makes a run too long: {case.num_micro_batches} micro-batches x {case.model.num_layers} layers x steps "

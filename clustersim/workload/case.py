@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clustersim.workload.context import Context
+from clustersim.workload.document_lengths import SeqLens
 from clustersim.workload.model import Model
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.precision import Recipe
@@ -30,6 +31,10 @@ class Case:
         name of a recipe of number formats
     num_devices : int, optional
         GPUs that the plan should fill
+    seq_lens : str or Sequence[int]
+        how long the documents of a sequence are
+    seq_seed : int
+        of their drawing
     """
 
     model: Model
@@ -39,6 +44,8 @@ class Case:
     seq_len: int
     dtype: str | Recipe
     num_devices: int | None = None
+    seq_lens: SeqLens = "fixed"
+    seq_seed: int = 0
 
     @property
     def ranks_per_replica(self) -> int:

@@ -102,6 +102,7 @@ def places(context: Context, masks: Iterable[Mask]) -> tuple[Context, ...]:
     """
     if context.ranks == 1 or context.method not in ("ring", "all_gather"):
         return (context,)
-    masks = tuple(masks)
-    work = {tuple(context.work(mask, index) for mask in masks) for index in range(context.ranks)}
-    return tuple(replace(context, index=index) for index in range(context.ranks)) if len(work) > 1 else (context,)
+    positions = range(context.ranks)
+    if all(len({context.work(mask, index) for index in positions}) == 1 for mask in masks):
+        return (context,)
+    return tuple(replace(context, index=index) for index in positions)

@@ -76,7 +76,8 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
         for unit in units:
             chunk = chunks[unit.chunk]
             before += _receive(program, chunk, unit, ahead)
-            fragments.append(chunk.fragment(unit.kind, last=final[unit.kind, unit.chunk] == unit.micro_batch))
+            last = final[unit.kind, unit.chunk] == unit.micro_batch
+            fragments.append(chunk.fragment(unit.kind, micro_batch=unit.micro_batch, last=last))
         offsets = _extend(program, fragments, units, before, ahead)
         for fragment, place in zip(fragments, offsets, strict=True):
             gathers += weights.hold(program, [place[n] for n in fragment.takes], fragment.room)

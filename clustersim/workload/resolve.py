@@ -12,6 +12,7 @@ from clustersim.workload.precision import find_recipe
 from clustersim.workload.rules import find_faults
 from clustersim.workload.rules.architecture import architecture_notes
 from clustersim.workload.rules.context import context_notes
+from clustersim.workload.rules.documents import document_notes
 from clustersim.workload.rules.experts import expert_notes
 from clustersim.workload.rules.frameworks import framework_notes
 from clustersim.workload.rules.sharding import sharding_notes
@@ -114,6 +115,7 @@ def _without_effect(case: Case) -> Iterator[str]:
     if plan.fsdp and case.replicas * plan.cp == 1:
         yield "plan.fsdp: no effect with dp 1"
     yield from context_notes(case)
+    yield from document_notes(case)
     yield from tensor_overlap_notes(case)
     yield from sharding_notes(case)
     if plan.recompute_modules != ("core",) and plan.recompute != "selective":

@@ -31,8 +31,9 @@ class StageChunk:
     route, position : int
         which way it stands on, and where
     placed : tuple[Placed, ...]
-    passes : Mapping[str, Fragment]
-        by kind of unit: F, B, I, W; with a star those of the last micro-batch
+    passes : tuple[Mapping[str, Fragment], ...]
+        of each micro-batch, or of any where one stands for all, by kind of unit: F, B, I, W; with a star those of the
+        last micro-batch
     hop_in, hop_out : int, optional
         stages from where activations come from to here, and from here to where they go; 0: another chunk of this stage;
         None: nowhere, at an end of the route
@@ -44,7 +45,7 @@ class StageChunk:
     route: int
     position: int
     placed: tuple[Placed, ...]
-    passes: Mapping[str, Fragment]
+    passes: tuple[Mapping[str, Fragment], ...]
     hop_in: int | None
     hop_out: int | None
     message_nbytes: int
@@ -59,9 +60,10 @@ class StageChunk:
         """Weights of experts on one rank."""
         return sum(p.block.expert_parameters for p in self.placed)
 
-    def fragment(self, kind: str, *, last: bool) -> Fragment:
+    def fragment(self, kind: str, *, micro_batch: int, last: bool) -> Fragment:
         """The ops of a unit; those of the last micro-batch may reduce gradients that others keep."""
-        return self.passes.get(f"{kind}*", self.passes[kind]) if last else self.passes[kind]
+        passes = self.passes[micro_batch if len(self.passes) > 1 else 0]
+        return passes.get(f"{kind}*", passes[kind]) if last else passes[kind]
 
 
 def stage_chunk(
@@ -149,7 +151,7 @@ def stage_chunk(
         route=route,
         position=position,
         placed=placed,
-        passes=passes,
+        passes=(passes,),
         hop_in=hop_in,
         hop_out=hop_out,
         message_nbytes=shard.residual_nbytes,

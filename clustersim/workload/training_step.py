@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -12,12 +13,15 @@ from clustersim.faults import BadInput
 from clustersim.workload.buckets import default_bucket_parameters
 from clustersim.workload.case import Case
 from clustersim.workload.context import places
+from clustersim.workload.document_lengths import SeqLens
+from clustersim.workload.documents import Documents
 from clustersim.workload.expert_mesh import expert_mesh
 from clustersim.workload.job import Job, Ledger
 from clustersim.workload.layers.placed import blocks
 from clustersim.workload.mesh import Mesh
 from clustersim.workload.model import Model
-from clustersim.workload.model_flops import training_flops
+from clustersim.workload.model_flops import ModelFlops, training_flops
+from clustersim.workload.packing import Packing
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.precision import Recipe, find_recipe
 from clustersim.workload.process_groups import process_groups
@@ -47,6 +51,8 @@ def training_step(
     num_devices: int | None = None,
     name: str | None = None,
     devices: Sequence[int] | None = None,
+    seq_lens: SeqLens = "fixed",
+    seq_seed: int = 0,
 ) -> Job:
     """One step: every micro-batch forward and backward, gradients reduced, weights updated.
 
@@ -68,12 +74,17 @@ def training_step(
         of the job; None: model and degrees
     devices : Sequence[int], optional
         device of each rank, for a job that has a cluster not to itself; rank r sits on device r when None
+    seq_lens : str or Sequence[int]
+        how long the documents are that sequences are packed with, as
+        :func:`clustersim.workload.documents.documents` takes it
+    seq_seed : int
+        of their drawing
 
     Returns
     -------
     Job
         rank r is at the coordinates that ``plan.axis_order`` gives it; its program is that of its stage, and of its
-        experts and its part of the sequence where these make unequal work
+        experts, its part of the sequence and its documents where these make unequal work
 
     Raises
     ------
@@ -88,6 +99,8 @@ def training_step(
         seq_len=seq_len,
         dtype=dtype,
         num_devices=num_devices,
+        seq_lens=seq_lens,
+        seq_seed=seq_seed,
     )
     resolved = resolve(case)
     plan = resolved.plan
@@ -117,7 +130,15 @@ def training_step(
         names=tuple(name for axis in plan.axis_order for name in _NAMES.get(axis, (axis,))),
         sizes=tuple(size for axis in plan.axis_order for size in sizes[axis]),
     )
-    differences, experts = [_by_place(shard, mesh)], None
+    packing = Packing.of(case)
+    contexts = places(shard.context, packing.masks(shard))
+    fields: list[Mapping[str, Any]] = [{"context": context} for context in contexts]
+    replica = mesh.coordinate("dp_inner") + inner * mesh.coordinate("dp_outer")
+    differences = [
+        Difference(axis="cp", fields=fields, of_rank=mesh.coordinate("cp")),
+        packing.by_replica(replica),
+    ]
+    experts = None
     if model.experts is not None:
         held = ranks * plan.tp // (plan.ep * (plan.etp or 1))
         kinds = (dense, Replicas(axis="edp", ranks=held, sharding=strategy(plan, shard.recipe)(held)))
@@ -129,7 +150,8 @@ def training_step(
     programs = []
     for stage, row in enumerate(table):
         for own, place in zip(different.shards, different.places, strict=True):
-            chunks = [_chunk(stage, c, own, plan, placement, row, kinds) for c in range(case.num_virtual)]
+            shards = packing.shards(own, replica=place.get("dp", 0))
+            chunks = [_chunk(stage, c, shards, plan, placement, row, kinds) for c in range(case.num_virtual)]
             programs.append(stage_program(stage, chunks, row, own, plan, kinds))
             programs[-1].name += "".join(f" {axis} {index}" for axis, index in place.items())
     return Job(
@@ -144,20 +166,41 @@ def training_step(
             tied=model.tied_embeddings or model.mtp > 0,
             ulysses=case.context.ulysses,
         ),
-        ledger=ledger(model, tokens=num_steps * global_batch * seq_len, seq_len=seq_len, dtype=dtype),
+        ledger=ledger(
+            model,
+            tokens=num_steps * global_batch * seq_len,
+            seq_len=seq_len,
+            dtype=dtype,
+            documents=packing.documents,
+        ),
         plan=_as_mapping(plan),
         notes=resolved.notes,
     )
 
 
-def ledger(model: Model, *, tokens: int, seq_len: int, dtype: str | Recipe) -> Ledger:
+def ledger(
+    model: Model, *, tokens: int, seq_len: int, dtype: str | Recipe, documents: Documents | None = None
+) -> Ledger:
     """Model FLOP of a step.
 
     As :func:`clustersim.workload.model_flops.training_flops` counts them: with N matmul parameters that a token meets,
     L layers, a heads of width d and sequences of s tokens, 6·N FLOP a token, and attention 12·L·a·d·s a token over the
-    full square and half of it under the causal mask.
+    full square and half of it under the causal mask. Of sequences that are packed the square is that of each document.
+
+    Parameters
+    ----------
+    model : Model
+    tokens, seq_len : int
+        of the step; of a sequence
+    dtype : str or Recipe
+    documents : Documents, optional
+        of as many sequences as the step has, or of those of each of its optimizer steps
     """
     flops = training_flops(model, seq_len) * (tokens // seq_len)
+    if documents is not None:
+        lengths = Counter(length for sequence in documents.sequences for length in sequence)
+        whole = sum((training_flops(model, length) * count for length, count in lengths.items()), ModelFlops())
+        flops = whole * (tokens // (seq_len * len(documents.sequences)))
     return Ledger(
         tokens=tokens,
         samples=tokens // seq_len,
@@ -167,15 +210,21 @@ def ledger(model: Model, *, tokens: int, seq_len: int, dtype: str | Recipe) -> L
     )
 
 
-def _by_place(shard: Shard, mesh: Mesh) -> Difference:
-    """How ranks differ by their part of the sequence, in any layer of the model."""
-    windows = {shard.model.window_at(layer) for layer in range(shard.model.num_layers)}
-    masks = [mask for window in windows for mask in replace(shard, window=window).masks]
-    fields = [{"context": context} for context in places(shard.context, masks)]
-    return Difference(axis="cp", fields=fields, of_rank=mesh.coordinate("cp"))
-
-
 def _chunk(
+    stage: int,
+    chunk: int,
+    shards: Sequence[Shard],
+    plan: ParallelPlan,
+    placement: Placement,
+    row: Sequence[Unit | Overlapped],
+    kinds: Sequence[Replicas],
+) -> StageChunk:
+    """One chunk of a stage: its part of the model for each micro-batch, and the weights that travel with its passes."""
+    each = [_passes(stage, chunk, shard, plan, placement, row, kinds) for shard in shards]
+    return replace(each[0], passes=tuple(passes for one in each for passes in one.passes))
+
+
+def _passes(
     stage: int,
     chunk: int,
     shard: Shard,
@@ -184,7 +233,7 @@ def _chunk(
     row: Sequence[Unit | Overlapped],
     kinds: Sequence[Replicas],
 ) -> StageChunk:
-    """One chunk of a stage: its part of the model, and the weights that travel with its passes."""
+    """A chunk for a micro-batch."""
     route, position = placement.position(stage, chunk)
     model = shard.model
     parts = split(model.num_layers, len(placement.routes[route]), num_mtp=model.mtp)

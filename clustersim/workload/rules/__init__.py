@@ -10,6 +10,7 @@ from clustersim.workload.rules.architecture import ARCHITECTURE_KEYS, architectu
 from clustersim.workload.rules.batch import batch_faults
 from clustersim.workload.rules.context import CONTEXT_KEYS, context_faults
 from clustersim.workload.rules.counts import count_faults
+from clustersim.workload.rules.documents import document_faults
 from clustersim.workload.rules.experts import EXPERT_KEYS, expert_faults, expert_values, mtp_faults
 from clustersim.workload.rules.mesh import device_faults
 from clustersim.workload.rules.precision import gradient_faults
@@ -36,6 +37,7 @@ def find_faults(case: Case) -> tuple[Fault, ...]:
         *expert_values(case),
         *tensor_overlap_values(case),
         *unsupported_faults(case),
+        *document_faults(case),
     ]
     for reads, rule in _RULES:
         bad = {f.key for f in faults}
