@@ -75,7 +75,7 @@ class Transport:
     name : str
         card name, ``infiniband``
     ll_latency : float
-        of a step of LL and LL128 [s]
+        of a step of LL and LL128 in a ring; a tree's takes :data:`TREE_STEPS` times as long, in Simple too [s]
     ll128_fraction : float
         of the network's bandwidth that LL128 fills; LL half as much
     simple_latency, simple_fraction : float
@@ -126,6 +126,12 @@ SIMPLE_ONLY = ("pat", "sharp", "collnet_chain")
 TREE_FRACTION = 0.92
 """Of a ring's bandwidth that a tree reaches: NCCL, ``src/graph/tuning.cc``."""
 
+TREE_STEPS = 3
+"""Steps of a ring that a step of a tree over the network takes as long as, NVLS's tree among them: a node inside a tree
+hears from two others before it answers, and what goes up comes down again. Assumed: of 1, 2 and 3 the one under which
+collectives over several nodes came out best; NCCL's own table has 1.9 for LL and 2.1 for LL128 (``hwLat``,
+``src/graph/tuning.cc``)."""
+
 PAIRWISE = ("direct", "point_to_point", "uneven", "bruck", "deduplicated")
 """Algorithms of messages between pairs: LL and Simple."""
 
@@ -134,7 +140,7 @@ def protocols(node: Communication, network: Transport) -> dict[str, tuple[Protoc
     """Protocols by algorithm, of a library on such nodes and over such a network.
 
     Every stepwise algorithm has the same three: NCCL's tuning model tells them apart by the number of their steps,
-    which is in their flows here, and by the bandwidth of a tree. NVLS runs with Simple alone.
+    which is in their flows here, and by the bandwidth and the latency of a tree. NVLS runs with Simple alone.
     """
     ll128 = Protocol(
         name="LL128",
@@ -170,11 +176,16 @@ def protocols(node: Communication, network: Transport) -> dict[str, tuple[Protoc
         between_fraction=network.message_fraction,
     )
     nvls = replace(
-        simple, inside_latency=node.message_latency, inside_fraction=node.nvls_fraction, copy_bandwidth=float("inf")
+        simple,
+        inside_latency=node.message_latency,
+        between_latency=TREE_STEPS * network.simple_latency,
+        inside_fraction=node.nvls_fraction,
+        copy_bandwidth=float("inf"),
     )
     tree = tuple(
         replace(
             way,
+            between_latency=TREE_STEPS * way.between_latency,
             inside_fraction=TREE_FRACTION * way.inside_fraction,
             between_fraction=TREE_FRACTION * way.between_fraction,
         )

@@ -21,13 +21,14 @@ from clustersim.study.calibration import Calibration, calibrate, errors
 from clustersim.study.card_text import card_text, evidence
 from clustersim.study.log_rows import place_logs
 from clustersim.study.measured import Measured, locate
+from clustersim.study.networks import is_known, network_start
 
 __all__ = ["CalibratedFiles", "calibrate_files"]
 
 _NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
 
-NODE, NETWORK = "nccl", "nccl-network"
-"""Cards of nothing measured, where the numbers of published rows start."""
+NODE = "nccl"
+"""Card of nothing measured, where the numbers of nodes in published rows start."""
 
 _POOR = 0.25
 """Median error from which on the fit itself is doubted."""
@@ -137,8 +138,7 @@ def _other_hardware(rows: Sequence[Measured]) -> list[str]:
     told = {
         f"{row.row.source} names {row.row.hardware}, {row.card} has {', '.join(gpu.name for gpu in row.topology.gpus)}"
         for row in rows
-        if row.row.hardware
-        and not any(gpu.name.split("-")[0] in row.row.hardware.lower() for gpu in row.topology.gpus)
+        if row.row.hardware and not any(gpu.name.split("-")[0] in row.row.hardware.lower() for gpu in row.topology.gpus)
     }
     return sorted(told)
 
@@ -179,7 +179,9 @@ def _sorted(paths: Sequence[Path], topology: str | None) -> tuple[list[Path], li
 
 def _calibrated(rows: list[Measured], name: str, published: bool, notes: list[str]) -> CalibratedFiles:
     nodes = {row.node: load_part("communication", NODE if published else row.node) for row in rows}
-    networks = {row.network: load_part("transport", NETWORK if published else row.network) for row in rows}
+    networks = {
+        row.network: network_start(row.network) if published else load_part("transport", row.network) for row in rows
+    }
     start = Calibration(nodes=nodes, networks=networks)
     best = calibrate(rows, start)
     before, after = errors(rows, start), errors(rows, best)
@@ -192,9 +194,7 @@ def _calibrated(rows: list[Measured], name: str, published: bool, notes: list[st
             if of not in best.determined:
                 continue
             title = of if published else name
-            used = np.array(
-                [getattr(row, key) == of and (row.topology.num_nodes > 1) == (key == "network") for row in rows]
-            )
+            used = np.array([getattr(row, key) == of and _calibrates(row, key) for row in rows])
             where = sorted({row.card for row in rows if getattr(row, key) == of})
             texts[f"{kind}/{title}.toml"] = card_text(
                 card,
@@ -210,3 +210,10 @@ def _calibrated(rows: list[Measured], name: str, published: bool, notes: list[st
     return CalibratedFiles(
         rows=tuple(rows), before=before, after=after, cards=cards, start=began, texts=texts, notes=tuple(notes)
     )
+
+
+def _calibrates(row: Measured, key: str) -> bool:
+    """Whether a row bears on its card of this kind."""
+    if row.topology.num_nodes == 1:
+        return key == "node"
+    return key == "network" and is_known(row.row.inter_link)

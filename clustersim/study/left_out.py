@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.library.part import load_part
-from clustersim.study.calibrate_files import NETWORK, NODE
+from clustersim.study.calibrate_files import NODE
 from clustersim.study.calibration import Calibration, calibrate, errors
 from clustersim.study.measured import Measured
+from clustersim.study.networks import network_start
 
 __all__ = ["COLUMNS", "left_out_errors"]
 
@@ -27,8 +28,8 @@ def left_out_errors(
 ) -> NDArray[np.float64]:
     """Errors of each group's rows under numbers calibrated without it.
 
-    Every calibration begins where those of the shipped cards began, at cards of nothing measured, and like theirs is
-    without rows of low confidence; so nothing of the group is in the numbers that it is judged by.
+    Every calibration begins where those of the shipped cards began, at cards that none of the rows is in, and like
+    theirs is without rows of low confidence; so nothing of the group is in the numbers that it is judged by.
 
     Parameters
     ----------
@@ -47,10 +48,10 @@ def left_out_errors(
     ImportError
         when scipy is not installed
     """
-    node, network = load_part("communication", NODE), load_part("transport", NETWORK)
+    node = load_part("communication", NODE)
     start = Calibration(
         nodes={row.node: replace(node, name=row.node) for row in rows},
-        networks={row.network: replace(network, name=row.network) for row in rows},
+        networks={row.network: replace(network_start(row.network), name=row.network) for row in rows},
     )
     groups: dict[str, list[int]] = {}
     for index, row in enumerate(rows):

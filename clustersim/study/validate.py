@@ -11,9 +11,10 @@ from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.communication import Communication, Transport
 from clustersim.readers import collective_rows
 from clustersim.readers.collective_rows import CollectiveRow, Unused
-from clustersim.study.calibration import UNKNOWN, Calibration
+from clustersim.study.calibration import Calibration
 from clustersim.study.left_out import COLUMNS, left_out_errors
 from clustersim.study.measured import Measured
+from clustersim.study.networks import is_known
 from clustersim.study.prediction import Outcome, closed_reason, predict, shipped_cards
 from clustersim.study.validation import NOT_KNOWN, ValidatedRow, Validation
 
@@ -191,8 +192,7 @@ def _network(one: Measured) -> str:
     """What is known of the network that a row ran over."""
     if one.topology.num_nodes == 1:
         return "not used"
-    told = one.row.inter_link
-    return NOT_KNOWN if not told or any(word in told for word in UNKNOWN) else "known"
+    return "known" if is_known(one.row.inter_link) else NOT_KNOWN
 
 
 def _used(one: Measured, cards: Calibration) -> list[Communication | Transport]:
