@@ -56,6 +56,8 @@ class Shard:
         the rank's place among those that share its sequences
     documents : tuple[tuple[int, ...], ...], optional
         tokens of each document, by sequence of the micro-batch; None: each sequence is one
+    replicas : int
+        of the model, whose features a contrastive loss compares
     slices : int
         parts of a sequence that are computed one after the other; ``seq_len`` is then that of one
     """
@@ -73,6 +75,7 @@ class Shard:
     window: int | None = None
     context: Context = field(default_factory=Context)
     documents: tuple[tuple[int, ...], ...] | None = None
+    replicas: int = 1
     slices: int = 1
 
     @property

@@ -118,6 +118,7 @@ def training_step(
         dropout=plan.dropout,
         context=case.context,
         slices=plan.sequence_slices,
+        replicas=case.replicas,
     )
     copies = len(placement.routes)
     ranks = copies * case.replicas * plan.cp

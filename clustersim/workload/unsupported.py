@@ -6,11 +6,9 @@ from clustersim.workload.model import Model
 
 __all__ = ["unsupported_parts"]
 
-_FIELDS = ("tower",)
-
 
 def unsupported_parts(model: Model) -> tuple[str, ...]:
-    """Fields of the model that a training step would leave out, at any length of the sequence.
+    """What a training step would lack, at any length of the sequence.
 
     Parameters
     ----------
@@ -21,6 +19,4 @@ def unsupported_parts(model: Model) -> tuple[str, ...]:
     tuple[str, ...]
         empty where a step is written for all of it
     """
-    fields = [name for name in _FIELDS if getattr(model, name)]
-    without_loss = () if model.head or model.num_classes or model.tower else ("head = false",)
-    return (*fields, *without_loss)
+    return () if model.head or model.num_classes or model.tower else ("head = false",)

@@ -16,7 +16,7 @@ from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
-__all__ = ["classes", "head_transform", "patches", "pooler"]
+__all__ = ["classes", "features", "head_transform", "patches", "pooler"]
 
 
 def head_transform(shard: Shard) -> Block:
@@ -57,6 +57,30 @@ def classes(shard: Shard) -> Block:
         forward=(logits,),
         backward=(logits,),
         kept=shard.width * b * model.hidden + 4 * b * model.num_classes,
+    )
+
+
+def features(shard: Shard, width: int) -> Block:
+    """A matrix without bias on one token a sequence, to where towers are compared, and its norm.
+
+    Parameters
+    ----------
+    shard : Shard
+        of the tower
+    width : int
+        columns of the matrix
+    """
+    nbytes = 2 * shard.width * shard.micro_batch * width
+    touched = memory_pass(nbytes, dtype=shard.recipe.activations)
+    return _dense(
+        shard,
+        "features",
+        (shard.model.hidden, width),
+        tokens=shard.micro_batch,
+        parameters=0,
+        forward=(touched,),
+        backward=(touched,),
+        kept=shard.width * shard.micro_batch * (shard.model.hidden + width),
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from clustersim.workload.layers.adapters import adapted
 from clustersim.workload.layers.block import Block
-from clustersim.workload.layers.dense import classes, head_transform, patches, pooler
+from clustersim.workload.layers.contrastive import contrastive_loss
+from clustersim.workload.layers.dense import classes, features, head_transform, patches, pooler
 from clustersim.workload.layers.embedding import embedding
 from clustersim.workload.layers.encoder import decoder_embedding, encoder, holding_encoder_gradient
 from clustersim.workload.layers.head import head
@@ -22,10 +23,20 @@ __all__ = ["Placed", "blocks"]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A block and the layer it belongs to, -1 for what stands before and behind the layers."""
+    """A block in its place.
+
+    Parameters
+    ----------
+    block : Block
+    layer : int
+        that it belongs to, -1 for what stands before and behind the layers
+    residual_nbytes : int
+        the residual stream there, on this rank [B]
+    """
 
     block: Block
     layer: int
+    residual_nbytes: int
 
 
 def blocks(shard: Shard, chunk: Chunk, *, tied_here: bool, embedded_here: bool = False) -> tuple[Placed, ...]:
@@ -45,23 +56,24 @@ def blocks(shard: Shard, chunk: Chunk, *, tied_here: bool, embedded_here: bool =
         return _adapted(shard, _decoder(shard, chunk, tied_here=tied_here, embedded_here=embedded_here))
     if shard.model.encoder is not None:
         return _encoder_decoder(shard, chunk, tied_here=tied_here)
+    if shard.model.tower is not None:
+        return _two_towers(shard, chunk)
     return _decoder(shard, chunk, tied_here=tied_here, embedded_here=embedded_here)
 
 
 def _decoder(shard: Shard, chunk: Chunk, *, tied_here: bool, embedded_here: bool) -> tuple[Placed, ...]:
     """A part of one stack, with what stands before and behind it."""
-    model = shard.model
-    layers = Layers(shard)
-    placed = [Placed(block, -1) for block in _front(shard)] if chunk.has_embedding else []
+    model, layers = shard.model, Layers(shard)
+    placed = list(_outside(shard, _front(shard))) if chunk.has_embedding else []
     for number in range(chunk.first_layer, chunk.first_layer + chunk.num_layers):
-        placed += [Placed(block, number) for block in layers[number]]
+        placed += _inside(shard, layers[number], number)
     if chunk.has_head:
-        placed += [Placed(block, -1) for block in _end(shard, tied_here=tied_here)]
+        placed += _outside(shard, _end(shard, tied_here=tied_here))
         for number in range(model.num_layers, model.num_layers + model.mtp):
             here = embedded_here or model.tied_embeddings or number > model.num_layers
-            placed += [Placed(mtp_embedding(shard, here=here), -1), Placed(mtp_input(shard), -1)]
-            placed += [Placed(block, number) for block in layers[model.num_layers - 1]]
-            placed += [Placed(block, -1) for block in _end(shard, tied_here=True)]
+            placed += _outside(shard, (mtp_embedding(shard, here=here), mtp_input(shard)))
+            placed += _inside(shard, layers[model.num_layers - 1], number)
+            placed += _outside(shard, _end(shard, tied_here=True))
     return tuple(placed)
 
 
@@ -71,21 +83,45 @@ def _adapted(shard: Shard, placed: tuple[Placed, ...]) -> tuple[Placed, ...]:
     for p in placed:
         if id(p.block) not in known:
             known[id(p.block)] = adapted(shard, p.block)
-    return tuple(Placed(known[id(p.block)], p.layer) for p in placed)
+    return tuple(replace(p, block=known[id(p.block)]) for p in placed)
 
 
 def _encoder_decoder(shard: Shard, chunk: Chunk, *, tied_here: bool) -> tuple[Placed, ...]:
     """All of an encoder-decoder, whose decoder's layers count on from the encoder's."""
-    placed = [Placed(block, number) for block, number in encoder(shard)]
+    placed = [Placed(block, number, shard.residual_nbytes) for block, number in encoder(shard)]
     first = 1 + max(p.layer for p in placed)
     layers = Layers(shard)
-    decoder = [Placed(decoder_embedding(shard), -1)]
+    decoder = list(_outside(shard, [decoder_embedding(shard)]))
     if shard.model.embedding_norm:
-        decoder.append(Placed(norm(shard, kind="embedding norm", produces=True), -1))
+        decoder += _outside(shard, [norm(shard, kind="embedding norm", produces=True)])
     for number in range(chunk.num_layers):
-        decoder += [Placed(block, first + number) for block in layers[number]]
-    decoder += [Placed(block, -1) for block in _end(shard, tied_here=tied_here)]
-    return (*placed, *(Placed(holding_encoder_gradient(shard, p.block), p.layer) for p in decoder))
+        decoder += _inside(shard, layers[number], first + number)
+    decoder += _outside(shard, _end(shard, tied_here=tied_here))
+    return (*placed, *(replace(p, block=holding_encoder_gradient(shard, p.block)) for p in decoder))
+
+
+def _two_towers(shard: Shard, chunk: Chunk) -> tuple[Placed, ...]:
+    """Text, then images, whose layers count on, then the loss that compares them."""
+    tower, stack = shard.model.tower, shard.model.tower_stack
+    if tower is None or stack is None:
+        raise ValueError(f"tower: None must be given for the towers of {shard.model.name}")
+    images = replace(shard, model=stack, seq_len=stack.max_seq_len)
+    placed: list[Placed] = []
+    for own, num_layers in ((shard, chunk.num_layers), (images, stack.num_layers)):
+        first, layers = 1 + max((p.layer for p in placed), default=-1), Layers(own)
+        placed += _outside(own, _front(own))
+        for number in range(num_layers):
+            placed += _inside(own, layers[number], first + number)
+        placed += _outside(own, [*_end(own, tied_here=False), features(own, tower.projection)])
+    return (*placed, *_outside(shard, [contrastive_loss(shard)]))
+
+
+def _inside(shard: Shard, blocks: Iterable[Block], layer: int) -> Iterator[Placed]:
+    return (Placed(block, layer, shard.residual_nbytes) for block in blocks)
+
+
+def _outside(shard: Shard, blocks: Iterable[Block]) -> Iterator[Placed]:
+    return _inside(shard, blocks, -1)
 
 
 def _front(shard: Shard) -> Iterator[Block]:

@@ -63,7 +63,8 @@ def backward(
     """
     products = products or TensorOverlap()
     chain = Chain(stage=stage, phase="backward" if weights else "backward input")
-    gradient = {COMMUNICATION if receives or sends else WORKSPACE: shard.residual_nbytes}
+    widest = max(p.residual_nbytes for p in placed)
+    gradient = {COMMUNICATION if receives or sends else WORKSPACE: widest}
     first_layer = min((p.layer for p in placed if p.layer >= 0), default=0)
     ready = [-1] * len(placed)
     order = [i for i in reversed(range(len(placed))) if placed[i].block.backward]
@@ -83,10 +84,11 @@ def backward(
             _compute_again(chain, layers, shard, products)
         for i in steps:
             p = placed[i]
-            from_before = placed[i - 1].block.produces if i else sends
+            before = placed[i - 1] if i else None
+            came = sends if before is None else before.block.produces
             start, end = Counter(opened[i] if repeated else traffic.open(i)), Counter(traffic.freed(i))
             end[ACTIVATIONS] -= p.block.kept if repeated else p.block.held(recompute)
-            end[ACTIVATIONS] -= from_before * shard.residual_nbytes
+            end[ACTIVATIONS] -= came * (p if before is None else before).residual_nbytes
             if i == order[-1] and not sends:
                 end.subtract(gradient)
             if i == order[0] and not receives:
@@ -140,7 +142,7 @@ def _compute_again(chain: Chain, layers: Sequence[Placed], shard: Shard, product
     """The forward pass of layers from their input, keeping everything now; as in Megatron-LM, their collectives too."""
     for n, p in enumerate(layers):
         produced = p.block.produces and n < len(layers) - 1
-        start = {ACTIVATIONS: p.block.kept + produced * shard.residual_nbytes}
+        start = {ACTIVATIONS: p.block.kept + produced * p.residual_nbytes}
         transient = p.block.forward_workspace
         forward_block(chain, p, shard, start=start, transient=transient, products=products, repeated=True)
 

@@ -61,7 +61,7 @@ def forward(
         leaves = sends and index == len(placed) - 1
         group = recompute.group(p.layer, first_layer=first_layer)
         kept = 0 if group >= 0 else p.block.held(recompute)
-        produced = shard.residual_nbytes if p.block.produces else 0
+        produced = p.residual_nbytes if p.block.produces else 0
         follows = placed[index + 1].layer if index + 1 < len(placed) else -1
         inside = group >= 0 and recompute.group(follows, first_layer=first_layer) == group
         start = Counter({ACTIVATIONS: kept})

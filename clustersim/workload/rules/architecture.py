@@ -31,7 +31,7 @@ _WITH_CORE = {"attention", "latent_attention", "linear_attention", "cross_attent
 
 
 def architecture_faults(case: Case) -> Iterator[Fault]:
-    """Images have as many tokens as patches; an encoder and its decoder stand on one stage."""
+    """Images have as many tokens as patches; two stacks stand on one stage; adapters and slices ask for more."""
     model, plan = case.model, case.plan
     if model.patches is not None and case.seq_len != model.patches.num_tokens:
         tokens = model.patches.num_tokens
@@ -40,21 +40,38 @@ def architecture_faults(case: Case) -> Iterator[Fault]:
         yield from _adapters(case)
     if plan.sequence_slices > 1:
         yield from _slices(case)
-    if model.encoder is None:
-        return
-    for name in ("pp", "cp"):
-        value = getattr(plan, name)
-        if value > 1:
-            rule = "must be 1: no step is written for an encoder and a decoder on several stages or over parts of them"
-            yield Fault(key=f"plan.{name}", value=value, rule=rule, nearest=1)
-    layers, group = model.encoder.num_layers, plan.recompute_layers or 1
-    if plan.recompute == "full" and (plan.recompute_method != "uniform" and plan.recompute_layers is not None):
-        rule = "must be uniform: no step is written for the first layers of an encoder and its decoder"
+    if model.encoder is not None:
+        yield from _two_stacks(case, "an encoder and a decoder", model.encoder.num_layers, ("pp", "cp"))
+    if model.tower is not None:
+        yield from _two_stacks(case, "two towers", model.num_layers, ("tp", "pp", "cp"))
+
+
+def _two_stacks(case: Case, what: str, layers: int, degrees: tuple[str, ...]) -> Iterator[Fault]:
+    """Two stacks stand on one stage, and groups of layers that are computed again do not reach from one to the other.
+
+    Parameters
+    ----------
+    case : Case
+    what : str
+        the stacks are
+    layers : int
+        of the first
+    degrees : tuple[str, ...]
+        of the plan, that must be 1
+    """
+    plan = case.plan
+    for name in degrees:
+        if getattr(plan, name) > 1:
+            rule = f"must be 1: no step is written for {what} over several stages or ranks of it"
+            yield Fault(key=f"plan.{name}", value=getattr(plan, name), rule=rule, nearest=1)
+    group = plan.recompute_layers or 1
+    if plan.recompute == "full" and plan.recompute_method != "uniform" and plan.recompute_layers is not None:
+        rule = f"must be uniform: no step is written for the first layers of {what}"
         yield Fault(key="plan.recompute_method", value=plan.recompute_method, rule=rule, nearest="uniform")
     elif plan.recompute == "full" and layers % group:
         fits = [n for n in range(1, layers + 1) if layers % n == 0]
         nearest = min(fits, key=lambda n: (abs(n - group), n))
-        rule = f"must divide the {layers} layers of the encoder"
+        rule = f"must divide the {layers} layers of the first of {what}"
         yield Fault(key="plan.recompute_layers", value=group, rule=rule, nearest=nearest)
 
 
@@ -117,6 +134,8 @@ def architecture_notes(case: Case) -> Iterator[str]:
     model, plan = case.model, case.plan
     if model.encoder is not None:
         yield f"encoder and decoder read {case.seq_len} tokens each"
+    if model.tower is not None:
+        yield f"an image and {case.seq_len} tokens of text are a pair; {case.replicas} replicas compare theirs"
     if plan.recompute == "selective":
         if "mla_up" in plan.recompute_modules and model.latent is None:
             yield f"plan.recompute_modules: mla_up has no effect: {model.name} has no latent attention"
