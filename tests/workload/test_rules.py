@@ -45,7 +45,6 @@ ONE_FAULT: list[tuple[dict[str, Any], dict[str, Any], str, Any, str]] = [
     ({"overlap_dp": None}, {}, "plan.overlap_dp", False, "true or false"),
     ({"sequence_parallel": "yes"}, {}, "plan.sequence_parallel", True, "true or false"),
     ({"axis_order": ("tp", "pp")}, {}, "plan.axis_order", ("tp", "cp", "dp", "pp"), "innermost first"),
-    ({"cp": 2}, {}, "plan.cp", 1, "not yet supported: context parallelism"),
     ({"zero": 7}, {}, "plan.zero", 3, "must be 0, 1, 2 or 3"),
     ({"zero": True}, {}, "plan.zero", 1, "must be 0, 1, 2 or 3"),
     ({"axis_order": None}, {}, "plan.axis_order", ("tp", "cp", "dp", "pp"), "innermost first"),
