@@ -127,9 +127,9 @@ def page(answers: Sequence[Answer]) -> str:
         [
             "# What goes with what",
             "",
-            "Written by `python -m clustersim.study.combinations`. Each pair of settings was tried on a small model (one",
-            "with experts where a setting is about them) and 16 GPUs; what is legal was simulated. On the diagonal stands",
-            "each setting by itself.",
+            "Written by `python -m clustersim.study.combinations`. Each pair was tried on a small model, one",
+            "with experts where a setting is about them, and 16 GPUs; what is legal was simulated. On the diagonal",
+            "stands each setting by itself.",
             "",
             "`+` runs; `r` and a number: refused, by the rule below; `e` and a number: runs, and says that a setting",
             "has no effect; empty: the two give one word different values.",
