@@ -14,7 +14,7 @@ from clustersim.workload.rules.documents import document_faults
 from clustersim.workload.rules.experts import EXPERT_KEYS, expert_faults, expert_values, mtp_faults
 from clustersim.workload.rules.mesh import device_faults
 from clustersim.workload.rules.precision import gradient_faults
-from clustersim.workload.rules.schedule import chunk_faults, copy_faults, stage_faults
+from clustersim.workload.rules.schedule import chunk_faults, copy_faults, stage_faults, table_faults
 from clustersim.workload.rules.sequence import sequence_faults
 from clustersim.workload.rules.sharding import SHARDING_KEYS, sharding_faults
 from clustersim.workload.rules.tensor_overlap import (
@@ -34,13 +34,14 @@ def find_faults(case: Case) -> tuple[Fault, ...]:
     faults = [
         *count_faults(case),
         *word_faults(case),
+        *table_faults(case),
         *expert_values(case),
         *tensor_overlap_values(case),
         *unsupported_faults(case),
         *document_faults(case),
     ]
     for reads, rule in _RULES:
-        bad = {f.key for f in faults}
+        bad = {"plan.schedule" if f.file and f.file == case.plan.schedule else f.key for f in faults}
         if not bad.intersection(reads):
             faults += rule(case)
     return tuple(faults)
@@ -52,8 +53,8 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     (("plan.tp", "seq_len", "plan.sequence_parallel"), sequence_faults),
     (("plan.tp", "plan.cp", "seq_len", "micro_batch", *TENSOR_OVERLAP_KEYS), tensor_overlap_faults),
     ((*CONTEXT_KEYS, "model", "seq_len", "plan.attention"), context_faults),
-    (ARCHITECTURE_KEYS, architecture_faults),
-    (("plan.pp", "plan.vpp"), stage_faults),
+    ((*ARCHITECTURE_KEYS, "plan.vpp", "plan.schedule"), architecture_faults),
+    (("plan.pp", "plan.vpp", "plan.schedule"), stage_faults),
     (("plan.pp", "plan.vpp", "plan.schedule"), chunk_faults),
     (_DEGREES, device_faults),
     ((*_DEGREES, "plan.schedule", "global_batch", "micro_batch"), batch_faults),
