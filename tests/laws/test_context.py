@@ -73,6 +73,23 @@ def test_folded_is_full(times_of: Any, plan: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_folded_is_full_with_documents(times_of: Any, method: str) -> None:
+    plan = {"cp": 4, "context": method} | ({"ulysses": 2} if method == "hybrid" else {})
+    job = cs.training_step(
+        MODEL,
+        cs.ParallelPlan(tp=2, **plan),
+        num_devices=16,
+        global_batch=4,
+        micro_batch=1,
+        seq_len=512,
+        seq_lens="lognormal:200:1.5",
+    )
+    full, folded = cs.simulate(CLUSTER, job, fold=False), cs.simulate(CLUSTER, job)
+    assert all(times_of(folded, 0, rank) == times_of(full, 0, rank) for rank in range(16))
+    assert len(folded.record.lanes) == (8 if method in ("ring", "all_gather") else 2)
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_attention_of_all_ranks_is_that_of_the_model(method: str) -> None:
     """FLOP of all kernels of all ranks, less what flash attention computes again: one product in seven."""
     job = step(cp=4, context=method, num_devices=4, global_batch=4)
