@@ -23,13 +23,14 @@ def test_sequences_are_full_and_documents_follow_one_another(lengths: list[int],
     packed = documents(lengths, num_sequences=count, seq_len=seq_len)
     assert packed is not None
     assert [sum(sequence) for sequence in packed.sequences] == [seq_len] * count
-    ends = set()
+    ends: set[int] = set()
     upto = 0
     while upto < count * seq_len:
         upto += lengths[len(ends) % len(lengths)]
         ends.add(upto)
     cuts = ends | {n * seq_len for n in range(1, count + 1)}
-    found, upto = set(), 0
+    found: set[int] = set()
+    upto = 0
     for length in (length for sequence in packed.sequences for length in sequence):
         upto += length
         found.add(upto)
