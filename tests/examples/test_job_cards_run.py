@@ -18,23 +18,28 @@ from clustersim.library.job import load_job
 JOBS = [name for name, _ in list_cards()["job"]]
 
 
-def small_batch(name: str) -> int:
-    """Sequences that give each replica as many micro-batches as there are stages, in both directions of DualPipe."""
+def small_batch(name: str) -> list[str]:
+    """A setting that gives each replica as many micro-batches as there are stages, in both directions of DualPipe.
+
+    Nothing for a data-flow graph, which has no stages.
+    """
     setup = load_job(name)
+    if setup.value("model") is None:
+        return []
     pp = setup.value("plan.pp")
     ranks = setup.value("plan.tp") * pp * setup.value("plan.cp")
     dp = setup.value("plan.dp") or 8 * setup.value("nodes") // ranks
     each = dp * setup.value("micro_batch")
     count = 2 * pp if setup.value("plan.schedule") == "dualpipe" else pp
-    return int(min(setup.value("global_batch"), count * each))
+    return ["--set", f"global_batch={min(setup.value('global_batch'), count * each)}"]
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_card_runs_and_fits(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["run", name, "--set", f"global_batch={small_batch(name)}", "--json"])
+    code = main(["run", name, *small_batch(name), "--json"])
     answer: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (code, answer["status"]) == (0, "ok")
-    assert 0.05 < answer["mfu"] < answer["hfu"] < 0.8
+    assert 0.05 < answer["mfu"] <= answer["hfu"] < 0.8
     parts = answer["breakdown_s"]
     exposed = sum(parts["exposed_comm"].values())
     total = exposed + sum(value for value in parts.values() if not isinstance(value, dict))

@@ -9,7 +9,8 @@ from clustersim.library.card import list_cards, read_card
 from clustersim.library.model import load_model
 from clustersim.library.topologies import load_topology
 
-JOBS = [read_card("job", name).data for name, _ in list_cards()["job"]]
+CARDS = [read_card("job", name).data for name, _ in list_cards()["job"]]
+JOBS = [job for job in CARDS if "model" in job]
 GPUS_PER_NODE = {name: load_topology(name, nodes=1).num_devices for name in {job["topology"] for job in JOBS}}
 
 
