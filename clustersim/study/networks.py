@@ -34,7 +34,7 @@ def network_start(name: str) -> Transport:
     """Where the numbers of a network start that published rows calibrate.
 
     Those of EFA start from another machine on EFA, those of all others from InfiniBand; neither is among the rows that
-    calibrate the shipped cards.
+    calibrate the shipped cards. Inside its nodes, which both have H100, the numbers of ``nccl-h100`` were taken.
 
     Parameters
     ----------
