@@ -132,9 +132,9 @@ def test_each_micro_batch_has_its_own_work(llama: Model) -> None:
 
 
 def test_what_documents_cannot_be_told_to_is_refused(llama: Model) -> None:
-    with pytest.raises(BadInput, match="latent_attention"):
+    with pytest.raises(BadInput, match="mamba"):
         cs.training_step(
-            cs.load_model("deepseek-v2-lite"),
+            cs.load_model("mamba2-2.7b"),
             cs.ParallelPlan(),
             global_batch=1,
             micro_batch=1,

@@ -19,6 +19,8 @@ from clustersim.hardware.kernel import Kernel
 from clustersim.workload.activations import Kept
 from clustersim.workload.layers.attend import Attend
 from clustersim.workload.layers.block import Block, Part
+from clustersim.workload.layers.context.core import Core
+from clustersim.workload.layers.context.passes import core_backward, core_forward, core_workspace
 from clustersim.workload.layers.kernels import (
     linear,
     linear_input_gradient,
@@ -55,13 +57,14 @@ def latent_attention(shard: Shard) -> Block:
     attend, kept = own.attend, own.kept()
     heads = attend.queries_nbytes + attend.keys_nbytes
     direct = shard.full_nbytes if own.direct else 0
+    across = core_workspace(own.core)
     return Block(
         kind=_NAME,
         forward=_forward(own),
         backward=_backward(own),
         parts=(
             *_up_parts(own),
-            Part(name="core", op=_compute("core forward", attend.forward()), kept=_of_part(kept, "core")),
+            Part(name="core", op=_core_forward(own), kept=_of_part(kept, "core")),
             norm_part(shard),
         ),
         parameters=own.parameters,
@@ -71,8 +74,13 @@ def latent_attention(shard: Shard) -> Block:
         kept=sum(tensor.nbytes for tensor in kept),
         weight_kept=weight_gradient_nbytes(shard, *own.split.values(), own.out)
         + weight_gradient_nbytes(shard, *own.whole.values(), tokens=shard.rows),
-        forward_workspace=shard.full_nbytes + own.narrow_nbytes + direct + attend.scores_nbytes,
-        backward_workspace=shard.full_nbytes + 2 * own.narrow_nbytes + 2 * direct + heads + 2 * attend.scores_nbytes,
+        forward_workspace=shard.full_nbytes + own.narrow_nbytes + direct + attend.scores_nbytes + across[0],
+        backward_workspace=shard.full_nbytes
+        + 2 * own.narrow_nbytes
+        + 2 * direct
+        + heads
+        + 2 * attend.scores_nbytes
+        + across[1],
     )
 
 
@@ -91,8 +99,21 @@ class _Latent:
             kv_heads=shard.heads,
             key_dim=latent.query_dim,
             value_dim=latent.value_dim,
-            keys=shard.seq_len,
+            keys=shard.seq_len // shard.context.ranks,
             pairs2=sum(mask.pairs2() for mask in shard.masks),
+        )
+
+    @property
+    def core(self) -> Core:
+        """The core in a fused kernel."""
+        shard, latent = self.shard, self.latent
+        return Core(
+            shard=shard,
+            heads=shard.heads,
+            kv_heads=shard.heads,
+            key_dim=latent.query_dim,
+            value_dim=latent.value_dim,
+            masks=shard.masks,
         )
 
     @property
@@ -193,8 +214,9 @@ def _forward(own: _Latent) -> tuple[Piece, ...]:
     first = writing.kernels(name, *down, own.norms(passes=2), after=())
     if shard.sequence_parallel:
         waits.append(writing.collective(own.gather_narrow("narrow vectors"), after=(first,)))
-    last = (*own.up(), *own.attend.forward(), *linear(shard, *own.out))
-    writing.kernels(name, *last, after=tuple(waits) or None)
+    writing.kernels(name, *own.up(), after=tuple(waits) or None)
+    writing.part(_core_forward(own))
+    writing.kernels(name, *linear(shard, *own.out))
     return writing.pieces()
 
 
@@ -211,7 +233,8 @@ def _backward(own: _Latent) -> tuple[Piece, ...]:
     writing.kernels(name, *first, after=())
     writing.kernels(weights, *linear_weight_gradient(shard, *own.out), weight=True)
     ups = chain.from_iterable(linear_input_gradient(shard, *m) for m in own.split.values())
-    inputs = writing.kernels(name, *attend.backward(), own.heads(), *ups)
+    writing.part(_core_backward(own))
+    inputs = writing.kernels(name, own.heads(), *ups)
     summed: list[int] = []
     if shard.tp > 1:
         summed.append(writing.collective(own.reduce_narrow("narrow gradients"), after=(inputs,)))
@@ -225,6 +248,18 @@ def _backward(own: _Latent) -> tuple[Piece, ...]:
     whole = chain.from_iterable(linear_weight_gradient(shard, *m, tokens=shard.rows) for m in own.whole.values())
     writing.kernels(weights, *whole, weight=True)
     return writing.pieces()
+
+
+def _core_forward(own: _Latent) -> tuple[Piece, ...]:
+    if own.shard.attention == "flash":
+        return core_forward(own.core)
+    return (Piece(op=_compute("core forward", own.attend.forward())),)
+
+
+def _core_backward(own: _Latent) -> tuple[Piece, ...]:
+    if own.shard.attention == "flash":
+        return core_backward(own.core)
+    return (Piece(op=_compute("core backward", own.attend.backward())),)
 
 
 def _up_parts(own: _Latent) -> tuple[Part, ...]:

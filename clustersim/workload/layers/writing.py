@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from clustersim.hardware.kernel import Kernel
+from clustersim.workload.layers.joined import joined
 from clustersim.workload.layers.piece import Piece
 from clustersim.workload.op import Collective, Compute
 
@@ -29,6 +32,11 @@ class Writing:
     def collective(self, op: Collective, *, after: tuple[int, ...] | None = None) -> int:
         """Put a collective after some pieces; its number."""
         return self._add(op, after)
+
+    def part(self, pieces: Sequence[Piece]) -> int:
+        """Put pieces that were written apart after the last one so far; the number of their last."""
+        self._pieces = [*joined(self._pieces, pieces)]
+        return len(self._pieces) - 1
 
     def pieces(self) -> tuple[Piece, ...]:
         """What was written."""

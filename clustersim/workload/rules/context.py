@@ -14,7 +14,7 @@ __all__ = ["CONTEXT_KEYS", "context_faults", "context_notes"]
 CONTEXT_KEYS = ("plan.cp", "plan.tp", "plan.context", "plan.ulysses", "plan.sequence_parallel")
 """Settings that must be legal by themselves, beside model, length and attention."""
 
-_SUBLAYERS = frozenset({"attention", "mlp", "experts"})
+_SUBLAYERS = frozenset({"attention", "latent_attention", "mlp", "experts"})
 _WHOLE = ("encoder", "patches", "tower", "pooler", "num_classes")
 """Fields of models that look at one token, or another number of them, than the sequence that is shared."""
 
@@ -48,7 +48,8 @@ def context_faults(case: Case) -> Iterator[Fault]:
 def _heads(case: Case) -> Iterator[Fault]:
     """Exchanged heads are whole."""
     plan, model, given = case.plan, case.model, case.context.ulysses
-    heads, kv_heads = model.num_heads // plan.tp, max(1, model.num_kv_heads // plan.tp)
+    heads = model.num_heads // plan.tp
+    kv_heads = heads if model.latent else max(1, model.num_kv_heads // plan.tp)
     fits = [n for n in range(1, given) if heads % n == 0 and kv_heads % n == 0 and plan.cp % n == 0]
     if heads % given or kv_heads % given:
         key = "plan.ulysses" if plan.context == "hybrid" else "plan.cp"

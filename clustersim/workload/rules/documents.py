@@ -10,7 +10,7 @@ from clustersim.workload.document_lengths import Lengths
 
 __all__ = ["document_faults", "document_notes"]
 
-_SUBLAYERS = frozenset({"attention", "mlp", "experts"})
+_SUBLAYERS = frozenset({"attention", "latent_attention", "mlp", "experts"})
 
 
 def document_faults(case: Case) -> Iterator[Fault]:
