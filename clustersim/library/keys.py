@@ -151,6 +151,10 @@ KEYS: Mapping[str, Key] = {
     "plan.sync_ranks": Key(_DEGREE, "ranks of one worker", 1),
     "plan.sync_dtype": Key(Word(("fp32", "bf16", "fp16")), "format of what workers exchange", "fp32"),
     "plan.sync_momentum": Key(Flag(), "an outer Nesterov step (DiLoCo); else weights are averaged", True),
+    "plan.split": Key(Word(("layers", "flops")), "what stages have equally much of", "layers"),
+    "plan.stage_layers": Key(
+        Wholes(0, 10_000, 2**12), "layers of each virtual stage, in order", otherwise="even, as plan.split says"
+    ),
     "plan.schedule": Key(
         Word(tuple(SCHEDULES)),
         "order of the passes of a stage",

@@ -10,7 +10,7 @@ from clustersim.workload.sublayer import Sublayer, matmul_parameters, matrices
 if TYPE_CHECKING:
     from clustersim.workload.model import Model
 
-__all__ = ["ModelFlops", "forward_flops", "training_flops"]
+__all__ = ["ModelFlops", "forward_flops", "layer_flops", "training_flops"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,6 +117,11 @@ def forward_flops(model: Model, seq_len: int, *, encoder_seq_len: int | None = N
     if model.tower_stack is not None:
         found += forward_flops(model.tower_stack, model.tower_stack.max_seq_len)
     return found
+
+
+def layer_flops(model: Model, index: int, seq_len: int) -> ModelFlops:
+    """FLOP of one sequence forward through layer ``index``, adapters not counted."""
+    return _layer(model, model.layer(index), model.window_at(index), seq_len, seq_len)
 
 
 def _outer(model: Model) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from clustersim.units import Unit
 from clustersim.workload.context import Method
@@ -102,6 +102,10 @@ class ParallelPlan:
     sharding : callable, optional
         an own strategy instead of the above: number of ranks that hold the same weights ->
         :class:`clustersim.workload.sharding.Sharding`
+    split : {"layers", "flops"}
+        what virtual stages have equally much of, as near as can be
+    stage_layers : tuple[int, ...], optional
+        layers of each virtual stage, in order, instead
     schedule : str or callable, optional
         a name in :data:`clustersim.workload.schedule.SCHEDULES`, the path of a table, or an own
         (num_stages, num_virtual, num_micro_batches) -> table; None: ``interleaved`` with chunks, else ``1f1b``
@@ -180,6 +184,8 @@ class ParallelPlan:
     sync_dtype: Dtype = "fp32"
     sync_momentum: bool = True
     sharding: Strategy | None = None
+    split: Literal["layers", "flops"] = "layers"
+    stage_layers: tuple[int, ...] | None = None
     schedule: str | Schedule | None = None
     recompute: Recompute = "none"
     recompute_modules: tuple[str, ...] = ("core",)

@@ -16,10 +16,12 @@ from clustersim.workload.rules.documents import document_notes
 from clustersim.workload.rules.experts import expert_notes
 from clustersim.workload.rules.frameworks import framework_notes
 from clustersim.workload.rules.sharding import sharding_notes
+from clustersim.workload.rules.stage_layers import stage_layers_notes
 from clustersim.workload.rules.tensor_overlap import tensor_overlap_notes
 from clustersim.workload.schedule import SCHEDULES, Schedule, placement_of, read_table
 from clustersim.workload.shard import padded_vocab
-from clustersim.workload.stages import describe, split
+from clustersim.workload.stage_split import stage_split
+from clustersim.workload.stages import describe
 
 __all__ = ["Resolved", "resolve"]
 
@@ -75,6 +77,7 @@ def resolve(case: Case) -> Resolved:
         *_without_effect(case),
         *expert_notes(case),
         *architecture_notes(case),
+        *stage_layers_notes(case),
         *framework_notes(case),
     )
     return Resolved(plan=plan, schedule=schedule, num_micro_batches=case.num_micro_batches, notes=notes)
@@ -83,8 +86,11 @@ def resolve(case: Case) -> Resolved:
 def _shapes(case: Case, num_places: int) -> Iterator[str]:
     """What was split or padded; the model's layers stand on ``num_places`` of each route."""
     model, plan = case.model, case.plan
-    if model.num_layers % num_places or (model.mtp and num_places > 1):
-        chunks = describe(split(model.num_layers, num_places, num_mtp=model.mtp))
+    parts = stage_split(plan, model, num_places, case.seq_len)
+    if plan.split == "flops" and plan.stage_layers is None and num_places > 1:
+        yield f"layers split by their FLOP: {describe(parts)}"
+    elif plan.stage_layers is None and (model.num_layers % num_places or (model.mtp and num_places > 1)):
+        chunks = describe(parts)
         virtual = num_places > plan.pp
         chunk = f"virtual stages (pp {plan.pp} x vpp {case.num_virtual})" if virtual else "stages"
         count = "embedding, head and each module of mtp" if model.mtp else "embedding and head"

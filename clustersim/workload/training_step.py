@@ -34,7 +34,7 @@ from clustersim.workload.sharding.replicas import Replicas
 from clustersim.workload.sharding.strategy import REDUCE_BUCKET, strategy
 from clustersim.workload.stage_chunk import StageChunk, stage_chunk
 from clustersim.workload.stage_program import stage_program
-from clustersim.workload.stages import split
+from clustersim.workload.stage_split import stage_split
 from clustersim.workload.variants import Difference, variants
 
 __all__ = ["ledger", "training_step"]
@@ -237,7 +237,8 @@ def _passes(
     """A chunk for a micro-batch."""
     route, position = placement.position(stage, chunk)
     model = shard.model
-    parts = split(model.num_layers, len(placement.routes[route]), num_mtp=model.mtp)
+    length = shard.seq_len * shard.slices
+    parts = stage_split(plan, model, len(placement.routes[route]), length)
     here = {placement.position(stage, c)[1] for c in range(placement.num_virtual)}
     both_here = {0, len(parts) - 1} <= here
     tied_here = model.tied_embeddings and both_here

@@ -17,6 +17,7 @@ from clustersim.workload.rules.precision import gradient_faults
 from clustersim.workload.rules.schedule import chunk_faults, copy_faults, stage_faults, table_faults
 from clustersim.workload.rules.sequence import sequence_faults
 from clustersim.workload.rules.sharding import SHARDING_KEYS, sharding_faults
+from clustersim.workload.rules.stage_layers import STAGE_LAYERS_KEYS, stage_layers_faults, stage_layers_values
 from clustersim.workload.rules.tensor_overlap import (
     TENSOR_OVERLAP_KEYS,
     tensor_overlap_faults,
@@ -37,6 +38,7 @@ def find_faults(case: Case) -> tuple[Fault, ...]:
         *table_faults(case),
         *expert_values(case),
         *tensor_overlap_values(case),
+        *stage_layers_values(case),
         *unsupported_faults(case),
         *document_faults(case),
     ]
@@ -54,6 +56,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     (("plan.tp", "plan.cp", "seq_len", "micro_batch", *TENSOR_OVERLAP_KEYS), tensor_overlap_faults),
     ((*CONTEXT_KEYS, "model", "seq_len", "plan.attention"), context_faults),
     ((*ARCHITECTURE_KEYS, "plan.vpp", "plan.schedule"), architecture_faults),
+    (STAGE_LAYERS_KEYS, stage_layers_faults),
     (("plan.pp", "plan.vpp", "plan.schedule"), stage_faults),
     (("plan.pp", "plan.vpp", "plan.schedule"), chunk_faults),
     (_DEGREES, device_faults),

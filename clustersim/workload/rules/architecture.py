@@ -23,6 +23,8 @@ ARCHITECTURE_KEYS = (
     "plan.zero",
     "plan.tp_overlap",
     "plan.vpp",
+    "plan.split",
+    "plan.stage_layers",
     "dtype",
 )
 """Settings that must be legal by themselves before they are held against the model."""
@@ -88,6 +90,8 @@ def _adapters(case: Case) -> Iterator[Fault]:
         rule = f"leaves a stage without adapters: must be at most the {model.num_layers} layers"
         yield Fault(key="plan.pp", value=plan.pp, rule=rule, nearest=model.num_layers // case.num_virtual or 1)
     settings = (
+        ("split", plan.split, "layers", plan.split == "layers" or case.num_virtual_stages == 1),
+        ("stage_layers", plan.stage_layers, None, 0 not in (plan.stage_layers or ())),
         ("tp", plan.tp, 1, plan.tp == 1),
         ("zero", plan.zero, 2, plan.zero < 3),
         ("fsdp", plan.fsdp, False, not plan.fsdp),
