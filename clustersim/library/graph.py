@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from clustersim.workload.graph.graph import Graph
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["load_convergence", "load_graph"]
+__all__ = ["graph_files", "load_convergence", "load_graph"]
 
 _TABLES = (".csv", ".parquet")
 
@@ -30,7 +31,7 @@ class _GraphCard:
     ----------
     name : str
     table : str
-        file of the ops, relative to the card
+        file of the ops, beside the card
     convergence : Convergence, optional
         epochs that training needs
     sources : Mapping[str, str]
@@ -70,6 +71,24 @@ def load_graph(table: str | Path | pd.DataFrame) -> Graph:
     return graph_table.read(card.path.parent / about.table, name=about.name, sources=about.sources)
 
 
+def graph_files(name_or_path: str) -> tuple[Card, ...]:
+    """The files that a graph is read from: its card, of kind ``graph``, and its table, of kind ``ops``.
+
+    A table without a card is itself of kind ``graph``.
+
+    Raises
+    ------
+    BadInput
+        when there is no such card, or with every fault of it
+    OSError
+        when the table cannot be read
+    """
+    if name_or_path.endswith(_TABLES):
+        return (_file("graph", Path(name_or_path).expanduser()),)
+    card, about = _read(name_or_path)
+    return card, _file("ops", card.path.parent / about.table)
+
+
 def load_convergence(name_or_path: str | Path) -> Convergence:
     """Load what a graph's card says of the epochs that its training needs.
 
@@ -86,4 +105,12 @@ def load_convergence(name_or_path: str | Path) -> Convergence:
 
 def _read(name: str) -> tuple[Card, _GraphCard]:
     card = read_card("graph", name)
-    return card, build(card, _GraphCard)
+    about = build(card, _GraphCard)
+    if Path(about.table).name != about.table:
+        rule, near = "must be the name of a file beside the card", Path(about.table).name
+        raise BadInput([Fault(file=str(card.path), key="table", value=about.table, rule=rule, nearest=near)])
+    return card, about
+
+
+def _file(kind: str, path: Path) -> Card:
+    return Card(kind=kind, name=path.stem, path=path, sha256=hashlib.sha256(path.read_bytes()).hexdigest(), data={})

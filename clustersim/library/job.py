@@ -9,15 +9,18 @@ from typing import Any
 
 from clustersim.faults import BadInput, Fault
 from clustersim.library.card import Card, is_file, read_card
-from clustersim.library.keys import KEYS, read_values
+from clustersim.library.keys import KEYS, read_values, workload_of
 
-__all__ = ["JobSetup", "load_job"]
+__all__ = ["TABLES", "JobSetup", "load_job"]
+
+TABLES = {"seq_lens": (".csv",), "plan.token_imbalance": (".csv",), "plan.schedule": (".csv", ".toml")}
+"""Settings that may be the path of a table, and its suffixes."""
 
 _ABOUT = ("name", "kind", "description", "sources")
-_FILES = ("model", "topology")
-_TABLES = ("plan.token_imbalance",)
+_FILES = ("model", "graph", "topology")
+_SUFFIXES = (".json", ".csv", ".parquet")
 _PARTS = ("fabric.", "node.", "storage.", "communication.")
-"""Settings that may be files, those that may be tables of numbers, and tables whose texts may be files."""
+"""Settings that may be files, suffixes of those that are no cards, and tables whose texts may be files."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,6 +74,12 @@ class JobSetup:
             raise BadInput(faults)
         return replace(self, values={**self.values, **checked}, changed=self.changed | set(checked))
 
+    @property
+    def workload(self) -> str:
+        """``graph`` or ``model``: what is trained."""
+        graph = "graph" in self.values or ("model" not in self.values and any(map(_is_of_graph, self.values)))
+        return "graph" if graph else "model"
+
     def value(self, key: str) -> Any:
         """What was given, else the key's default; None where it has none."""
         return self.values.get(key, KEYS[key].default)
@@ -107,8 +116,8 @@ def load_job(name_or_path: str | Path) -> JobSetup:
     for key, value in given.items():
         if not isinstance(value, str):
             continue
-        whole = key in _FILES and ("/" in value or value.endswith(".json"))
-        whole = whole or (key in _TABLES and value.endswith(".csv"))
+        whole = key in _FILES and ("/" in value or value.endswith(_SUFFIXES))
+        whole = whole or value.endswith(TABLES.get(key, ()))
         if whole or (key.startswith((*_FILES, *_PARTS)) and is_file(value)):
             given[key] = str(card.path.parent / Path(value).expanduser())
     values, faults = read_values(given, file)
@@ -126,6 +135,10 @@ def load_job(name_or_path: str | Path) -> JobSetup:
         sources=sources,
         card=card,
     )
+
+
+def _is_of_graph(key: str) -> bool:
+    return workload_of(key) == "graph"
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -27,7 +27,7 @@ from clustersim.workload.precision import RECIPES
 from clustersim.workload.recompute import MODULES
 from clustersim.workload.schedule import SCHEDULES
 
-__all__ = ["KEYS", "NOT_YET", "Key", "read_settings", "read_values"]
+__all__ = ["KEYS", "NOT_YET", "Key", "read_settings", "read_values", "workload_of"]
 
 _DEGREE = Whole(1, 2**20)
 
@@ -67,7 +67,7 @@ class Key:
 
     @property
     def required(self) -> bool:
-        """It must be given."""
+        """It must be given, in jobs of its workload."""
         return self.otherwise == _MUST
 
 
@@ -87,6 +87,26 @@ KEYS: Mapping[str, Key] = {
     "dtype": Key(Word(tuple(RECIPES)), "recipe of number formats", "bf16"),
     "steps": Key(Whole(1, 10**5), "optimizer steps, back to back", 1),
     "seed": Key(Whole(0, 2**32 - 1), "what all random draws follow from", 0),
+    "graph": Key(
+        Name("a graph card, or a table of ops as .csv or .parquet"),
+        "what is trained instead of a model",
+        otherwise=_MUST,
+    ),
+    "graph.batch": Key(Whole(1, 2**24), "samples of one worker in a step", otherwise=_MUST, unit="sample", usual=64),
+    "graph.devices": Key(_DEGREE, "GPUs of one worker, which its ops are spread over", 1),
+    "graph.replicas": Key(_DEGREE, "workers", otherwise="what fills the GPUs"),
+    "graph.placement": Key(
+        Name("column, list or my_package.module:function"),
+        "which GPU of a worker each op sits on: as the table says, or by list scheduling with estimated times",
+        "column",
+    ),
+    "graph.gpu_order": Key(
+        Wholes(0, 1023, 1024), "GPUs of a node in the order in which workers take them", otherwise="in order"
+    ),
+    "graph.bucket_bytes": Key(Bytes(), "a bucket is reduced once gradients fill it", 25 * 2**20, unit="B"),
+    "graph.update_bytes": Key(
+        Whole(0, 1024), "HBM traffic of the update, for a parameter; 20: SGD with momentum in fp32", 20, unit="B"
+    ),
     "plan.tp": Key(_DEGREE, "tensor-parallel ranks a layer", 1),
     "plan.pp": Key(_DEGREE, "pipeline stages", 1),
     "plan.dp": Key(_DEGREE, "replicas", otherwise="what fills the devices"),
@@ -120,7 +140,7 @@ KEYS: Mapping[str, Key] = {
     "plan.fp8_activation_input": Key(
         Flag(), "what the activations of experts read is kept as dtype quantises it", False
     ),
-    "plan.vpp": Key(_DEGREE, "chunks of the model a stage", 1),
+    "plan.vpp": Key(_DEGREE, "chunks of the model a stage", otherwise="1, or what the schedule asks for"),
     "plan.zero": Key(Whole(0, 3), "split over replicas: 1 optimizer state, 2 also gradients, 3 also weights", 0),
     "plan.fsdp": Key(Flag(), "weights split over replicas and gathered layer by layer, as plan.zero 3", False),
     "plan.hsdp": Key(
@@ -151,12 +171,15 @@ KEYS: Mapping[str, Key] = {
     "plan.sync_ranks": Key(_DEGREE, "ranks of one worker", 1),
     "plan.sync_dtype": Key(Word(("fp32", "bf16", "fp16")), "format of what workers exchange", "fp32"),
     "plan.sync_momentum": Key(Flag(), "an outer Nesterov step (DiLoCo); else weights are averaged", True),
+    "plan.sharding": Key(
+        Name("my_package.module:function"), "an own way to split weights, gradients and state over replicas"
+    ),
     "plan.split": Key(Word(("layers", "flops")), "what stages have equally much of", "layers"),
     "plan.stage_layers": Key(
         Wholes(0, 10_000, 2**12), "layers of each virtual stage, in order", otherwise="even, as plan.split says"
     ),
     "plan.schedule": Key(
-        Word(tuple(SCHEDULES)),
+        Name(f"{', '.join(SCHEDULES)}, a table as .csv or .toml, or my_package.module:function"),
         "order of the passes of a stage",
         otherwise="1f1b; interleaved with chunks",
     ),
@@ -324,6 +347,13 @@ KEYS: Mapping[str, Key] = {
 
 NOT_YET = ("profile", "plan.offload")
 """Names, and tables of names, that are kept for parts that are not built yet."""
+
+
+def workload_of(key: str) -> str:
+    """``model`` or ``graph``: what is trained by the jobs that a setting is for; empty where by both."""
+    if key in ("model", "global_batch", "micro_batch", "dtype") or key.startswith(("seq_", "plan.")):
+        return "model"
+    return "graph" if key == "graph" or key.startswith("graph.") else ""
 
 
 def read_settings(texts: Iterable[str]) -> tuple[dict[str, Any], list[Fault]]:

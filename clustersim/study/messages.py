@@ -26,7 +26,8 @@ def estimate_of(cluster: Topology, *, devices: Sequence[int]) -> Estimate:
     """Bandwidth and latency of the slowest pair among a worker's devices, from simulated messages.
 
     A message of 1 MiB and one of 64 MiB are sent alone, in each direction; time = latency + bytes / bandwidth goes
-    through both. The GPU is that of the first device.
+    through both. Of pairs with equal GPUs and routes, link by link, one is simulated. The GPU is that of the first
+    device.
 
     Parameters
     ----------
@@ -49,11 +50,25 @@ def estimate_of(cluster: Topology, *, devices: Sequence[int]) -> Estimate:
         faults.append(Fault(key="devices", value=list(devices), rule="must be at least 2, each once"))
     if faults:
         raise BadInput(faults)
-    slowest = max(permutations(devices, 2), key=lambda pair: _seconds(cluster, pair, _LARGE))
+    slowest = max(_one_of_each(cluster, devices), key=lambda pair: _seconds(cluster, pair, _LARGE))
     small, large = (_seconds(cluster, slowest, nbytes) for nbytes in (_SMALL, _LARGE))
     bandwidth = (_LARGE - _SMALL) / (large - small)
     gpu = cluster.gpus[int(cluster.gpu_of[devices[0]])]
     return Estimate(bandwidth=bandwidth, latency=max(0.0, small - _SMALL / bandwidth), gpu=gpu)
+
+
+def _one_of_each(cluster: Topology, devices: Sequence[int]) -> list[tuple[int, int]]:
+    """Pairs of devices, in each direction, without those whose message takes what another's does."""
+    pairs = list(permutations(devices, 2))
+    source, destination = np.array(pairs).T
+    resources = cluster.resources
+    found: dict[tuple[object, ...], tuple[int, int]] = {}
+    for pair, row in zip(pairs, cluster.route(source, destination), strict=True):
+        used = row[row >= 0]
+        hops = zip(resources.kind[used], resources.capacity[used], resources.latency_ns[used], strict=True)
+        same_node = bool(cluster.node_of[pair[0]] == cluster.node_of[pair[1]])
+        found.setdefault((*cluster.gpu_of[list(pair)].tolist(), same_node, *hops), pair)
+    return list(found.values())
 
 
 def _seconds(cluster: Topology, pair: tuple[int, int], nbytes: int) -> float:

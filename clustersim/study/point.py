@@ -12,19 +12,24 @@ from clustersim.engine.deadlock import Deadlock
 from clustersim.engine.perturb import Perturbation, perturbed
 from clustersim.engine.simulate import simulate
 from clustersim.faults import BadInput, Fault
+from clustersim.library.graph import load_graph
 from clustersim.library.job import JobSetup
-from clustersim.library.keys import KEYS
+from clustersim.library.keys import KEYS, workload_of
 from clustersim.library.model import load_model
+from clustersim.library.section import find_builder
 from clustersim.library.topologies import load_topology
 from clustersim.study.effects import without_effect
+from clustersim.study.graph_job import find_graph_faults, graph_job
 from clustersim.study.provenance import provenance
 from clustersim.topology.topology import Topology
 from clustersim.trace.result import Result
 from clustersim.workload.case import Case
+from clustersim.workload.graph import Graph
 from clustersim.workload.job import Job
 from clustersim.workload.model import Model
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.rules import find_faults
+from clustersim.workload.schedule import SCHEDULES
 from clustersim.workload.training_step import training_step
 
 __all__ = ["MOST_OPS", "Point", "prepare", "run_point"]
@@ -38,6 +43,12 @@ _OPS_PER_LAYER = 20
 _FABRIC = tuple(key for key in KEYS if key.startswith(("fabric", "node.", "storage.", "communication.")))
 _TOPOLOGY = ("nodes", *_FABRIC, "nics_per_node")
 _BATCH = ("global_batch", "micro_batch", "seq_len")
+_CALLABLES: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    "plan.schedule": SCHEDULES,
+    "plan.sharding": {},
+    "graph.placement": {},
+}
+"""Settings that may name a callable of the user's own, each with the short names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -112,13 +123,20 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
         with ``faults`` and all others that can be told; nothing is built then
     """
     refused = {fault.key: fault.value for fault in faults}
-    missing = [key for key, about in KEYS.items() if about.required and setup.value(key) is None and key not in refused]
+    trained = setup.workload if "graph" not in refused else "graph"
+    asked = [key for key, about in KEYS.items() if about.required and workload_of(key) in ("", trained)]
+    missing = [key for key in asked if setup.value(key) is None and key not in refused]
     found = [Fault(key=key, value=None, rule="must be given", nearest=KEYS[key].usual) for key in missing]
+    found += _of_other_jobs(setup, trained)
     values = {key: refused.get(key, setup.value(key)) for key in KEYS}
     notes: list[str] = []
     model: Model | None = None
+    graph: Graph | None = None
     topology: Topology | None = None
-    if setup.value("model") is not None:
+    if trained == "graph" and setup.value("graph") is not None:
+        with _collect(found):
+            graph = load_graph(setup.value("graph"))
+    elif trained == "model" and setup.value("model") is not None:
         with _collect(found), _noted(notes):
             model = load_model(setup.value("model"))
     if setup.value("topology") is not None:
@@ -127,28 +145,35 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
             topology = load_topology(setup.value("topology"), **given)
     # An illegal number stands for what is not known: it leaves out the rules that need it.
     num_devices = topology.num_devices if topology and "nodes" not in refused else 0
+    for key, known in _CALLABLES.items():
+        name = values[key]
+        if isinstance(name, str) and ":" in name:
+            values[key] = None
+            with _collect(found):
+                values[key] = find_builder(key, name, known)
     case = None if model is None else _case(model, values, num_devices)
     if case is not None:
         told = {*refused, *missing, *(() if num_devices else ("num_devices",))}
         found += [_as_nodes(fault, topology) for fault in find_faults(case) if fault.key not in told]
+    settings = {key: setup.value(key) for key in KEYS if workload_of(key) == "graph"}
+    settings |= {"graph.placement": values["graph.placement"]}
+    if graph is not None and num_devices and topology is not None:
+        found += [fault for fault in find_graph_faults(graph, settings, topology) if fault.key not in refused]
+        found += _too_many_steps(graph, setup.value("steps"))
     perturb = _given(setup, "perturb")
     if topology is not None and "nodes" not in refused:
         found += _perturb_faults(perturb, topology)
     if case is not None and not found and not faults:
         found += _too_long(case, setup.value("steps"))
-    if found or faults or case is None or topology is None:
+    job: Job | None = None
+    if topology is not None and not found and not faults:
+        with _collect(found):
+            if graph is not None:
+                job = graph_job(graph, settings, topology)
+            elif case is not None:
+                job = _training_job(case, setup.value("dtype"))
+    if topology is None or job is None:
         raise BadInput([*faults, *(f if f.file else replace(f, file=setup.file(f.key)) for f in found)])
-    job = training_step(
-        case.model,
-        case.plan,
-        global_batch=case.global_batch,
-        micro_batch=case.micro_batch,
-        seq_len=case.seq_len,
-        dtype=setup.value("dtype"),
-        num_devices=num_devices,
-        seq_lens=case.seq_lens,
-        seq_seed=case.seq_seed,
-    )
     return Point(
         setup=setup,
         topology=topology,
@@ -162,6 +187,28 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
             "limits": _given(setup, "limits") or None,
         },
         notes=tuple(notes),
+    )
+
+
+def _of_other_jobs(setup: JobSetup, trained: str) -> Iterator[Fault]:
+    """Settings that were given and are for jobs that train something else."""
+    for key, value in setup.values.items():
+        if workload_of(key) not in ("", trained):
+            rule = f"is for jobs that train a {workload_of(key)}; this one trains a {trained}"
+            yield Fault(key=key, value=value, rule=rule)
+
+
+def _training_job(case: Case, dtype: str) -> Job:
+    return training_step(
+        case.model,
+        case.plan,
+        global_batch=case.global_batch,
+        micro_batch=case.micro_batch,
+        seq_len=case.seq_len,
+        dtype=dtype,
+        num_devices=case.num_devices,
+        seq_lens=case.seq_lens,
+        seq_seed=case.seq_seed,
     )
 
 
@@ -229,6 +276,14 @@ def _perturb_faults(perturb: Mapping[str, Any], topology: Topology) -> list[Faul
             rule = f"must be a rank from 0 to {last}"
             found.append(Fault(key="perturb.slow_ranks", value=rank, rule=rule, nearest=last))
     return found
+
+
+def _too_many_steps(graph: Graph, steps: int) -> Iterator[Fault]:
+    """The same for a graph, each of whose ops is two."""
+    num_ops = 2 * len(graph.ops) * steps
+    if num_ops > MOST_OPS:
+        rule = f"makes a run too long: {num_ops:.1e} ops, at most {MOST_OPS:.0e} are built"
+        yield Fault(key="steps", value=steps, rule=rule, nearest=MOST_OPS // (2 * len(graph.ops)))
 
 
 def _too_long(case: Case, steps: int) -> Iterator[Fault]:

@@ -10,17 +10,24 @@ from typing import Any
 
 from clustersim.faults import BadInput
 from clustersim.library.card import KINDS, Card, is_file, read_card
-from clustersim.library.job import JobSetup
-from clustersim.library.keys import KEYS
+from clustersim.library.graph import graph_files
+from clustersim.library.job import TABLES, JobSetup
+from clustersim.library.keys import KEYS, workload_of
 from clustersim.topology.topology import Topology
 from clustersim.workload.job import Job
 
-__all__ = ["cards_of", "provenance"]
+__all__ = ["FOLDERS", "cards_of", "provenance"]
+
+FOLDERS = {**KINDS, "table": "workloads/tables", "ops": KINDS["graph"]}
+"""Kind of file behind a run -> the folder of its copy."""
 
 _PARTS = tuple(kind for kind, folder in KINDS.items() if "/parts/" in folder)
 
 _NAMED = {"node": "communication", "network": "transport"}
 """Key of a table of communication -> the kind of its card."""
+
+_CALLABLES = ("plan.schedule", "plan.sharding")
+"""Settings that may name a callable of the user's own: a run is repeated from the name that was given."""
 
 
 def provenance(setup: JobSetup, topology: Topology, job: Job) -> dict[str, Any]:
@@ -41,9 +48,14 @@ def provenance(setup: JobSetup, topology: Topology, job: Job) -> dict[str, Any]:
         {kind/name: sha256}; and ``sha256`` over settings and cards
     """
     cards = cards_of(setup)
-    settings = {key: _plain(setup.value(key)) for key in KEYS if setup.value(key) is not None}
-    resolved = {f"plan.{name}": value for name, value in job.plan.items() if value is not None}
+    asked = [key for key in KEYS if workload_of(key) in ("", setup.workload)]
+    settings = {key: _plain(setup.value(key)) for key in asked if setup.value(key) is not None}
+    if setup.workload == "graph":
+        resolved = {"graph.replicas": job.plan["dp"]}
+    else:
+        resolved = {f"plan.{name}": value for name, value in job.plan.items() if value is not None}
     settings |= {key: value for key, value in resolved.items() if key in KEYS}
+    settings |= {key: setup.values[key] for key in _CALLABLES if key in setup.values}
     settings |= {"nodes": topology.num_nodes}
     # Where a file lies does not change a run, what stands in it does.
     # The first topology is the run's; others are those of a mix.
@@ -56,10 +68,12 @@ def provenance(setup: JobSetup, topology: Topology, job: Job) -> dict[str, Any]:
 
 
 def cards_of(setup: JobSetup) -> list[Card]:
-    """The files behind a run, each once: model, topology and those of its mix, and parts that they or settings name."""
+    """The files behind a run, each once: model or graph, topology and those of its mix, parts, tables of one's own."""
     found: dict[tuple[str, str], Card] = {}
     model = setup.value("model")
-    if str(model).endswith(".json"):
+    if setup.workload == "graph":
+        found |= {(card.kind, card.name): card for card in graph_files(setup.value("graph"))}
+    elif str(model).endswith(".json"):
         path = Path(model).expanduser()
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         found["model", path.stem] = Card(kind="model", name=path.stem, path=path, sha256=digest, data={})
@@ -71,6 +85,12 @@ def cards_of(setup: JobSetup) -> list[Card]:
     given = {key: value for key, value in setup.values.items() if key.startswith(tables)}
     for part in (*_parts(topology.data, topology.path), *_parts(given, None)):
         found.setdefault((part.kind, part.name), part)
+    for key, suffixes in TABLES.items():
+        text = setup.value(key)
+        if isinstance(text, str) and text.endswith(suffixes):
+            path = Path(text).expanduser()
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            found["table", path.stem] = Card(kind="table", name=path.stem, path=path, sha256=digest, data={})
     return list(found.values())
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clustersim.analysis.summary import summary
-from clustersim.library.card import KINDS, Card, is_file
+from clustersim.library.card import Card, is_file
 from clustersim.library.job import JobSetup, load_job
 from clustersim.library.keys import KEYS
 from clustersim.study.point import run_point
-from clustersim.study.provenance import cards_of
+from clustersim.study.provenance import FOLDERS, cards_of
 from clustersim.trace.formats import folder as run_folder
 from clustersim.trace.formats.folder import RunFolder, is_run_folder
 from clustersim.trace.result import Result
@@ -110,7 +110,7 @@ def write_run(result: Result, setup: JobSetup, folder: Path) -> list[str]:
 
 def _copy_cards(cards: Iterable[Card], root: Path) -> None:
     for card in cards:
-        path = root / KINDS[card.kind] / card.path.name
+        path = root / FOLDERS[card.kind] / card.path.name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(card.path.read_bytes())
 
@@ -174,18 +174,18 @@ def _draw(result: Result) -> Axes:
 def _job_card(setup: JobSetup, result: Result) -> str:
     """The job as TOML: what was given, and what was derived in its place."""
     resolved = result.inputs["settings"]
-    wanted = {key for key in KEYS if key in setup.values or key in _STATED or key.startswith("plan.")}
+    wanted = {key for key in KEYS if key in setup.values or key in _STATED or key.startswith(("plan.", "graph."))}
     values = {key: value for key, value in resolved.items() if key in wanted}
     if "plan.bucket_bytes" not in setup.values:  # a rule of its own, and no setting where nothing is reduced
-        del values["plan.bucket_bytes"]
+        values.pop("plan.bucket_bytes", None)
     for card in reversed(cards_of(setup)):  # the first topology is the run's; others are those of a mix
-        if card.kind in ("model", "topology"):
-            values[card.kind] = f"cards/{KINDS[card.kind]}/{card.path.name}"
+        if card.kind in ("model", "graph", "topology"):
+            values[card.kind] = f"cards/{FOLDERS[card.kind]}/{card.path.name}"
     for card in cards_of(setup):  # parts that settings name by their files
         for key in values.keys() & setup.values.keys():
             named = str(setup.values[key])
-            if is_file(named) and Path(named).expanduser().absolute() == card.path.absolute():
-                values[key] = f"cards/{KINDS[card.kind]}/{card.path.name}"
+            if (is_file(named) or card.kind == "table") and Path(named).expanduser().absolute() == card.path.absolute():
+                values[key] = f"cards/{FOLDERS[card.kind]}/{card.path.name}"
     plan = {key.removeprefix("plan."): values.pop(key) for key in list(values) if key.startswith("plan.")}
     given = [*values, *(f"plan.{key}" for key in plan)]
     sources = {
@@ -196,7 +196,8 @@ def _job_card(setup: JobSetup, result: Result) -> str:
     )
     return (
         "\n".join(
-            [*_table(about), "", *_table(values), "", "[plan]", *_table(plan)]
+            [*_table(about), "", *_table(values)]
+            + (["", "[plan]", *_table(plan)] if plan else [])
             + (["", "[sources]", *_table(sources)] if sources else [])
         )
         + "\n"

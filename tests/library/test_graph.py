@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 
 from clustersim.faults import BadInput
 from clustersim.library import list_cards
-from clustersim.library.graph import load_convergence, load_graph
+from clustersim.library.graph import graph_files, load_convergence, load_graph
 
 GRAPHS = [name for name, _ in list_cards()["graph"]]
 
@@ -61,6 +62,26 @@ def test_a_card_of_ones_own(tmp_path: Path) -> None:
     assert load_graph(pd.read_csv(tmp_path / "ops.csv")).ops == graph.ops
     with pytest.raises(BadInput, match="convergence"):
         load_convergence(card)
+
+
+def test_the_files_of_a_graph_are_its_card_and_its_table(tmp_path: Path) -> None:
+    card, table = graph_files("gnmt")
+    assert [(file.kind, file.path.name) for file in (card, table)] == [("graph", "gnmt.toml"), ("ops", "gnmt.csv")]
+    assert table.sha256 == hashlib.sha256(table.path.read_bytes()).hexdigest()
+    own = tmp_path / "own.csv"
+    own.write_text("op,flops\na,1e9\n")
+    assert [(file.kind, file.path) for file in graph_files(str(own))] == [("graph", own)]
+
+
+def test_a_table_stands_beside_its_card(tmp_path: Path) -> None:
+    (tmp_path / "ops.csv").write_text("op,flops\na,1e9\n")
+    (tmp_path / "cards").mkdir()
+    card = tmp_path / "cards/net.toml"
+    card.write_text('table = "../ops.csv"\n[sources]\ntable = "assumed"\n')
+    with pytest.raises(BadInput) as caught:
+        load_graph(card)
+    (fault,) = caught.value.faults
+    assert (fault.key, fault.value, fault.nearest) == ("table", "../ops.csv", "ops.csv")
 
 
 def test_faults_of_a_card(tmp_path: Path) -> None:

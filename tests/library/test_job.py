@@ -28,7 +28,8 @@ plan = "assumed"
 def test_jobs_of_the_library(name: str) -> None:
     setup = load_job(name)
     assert setup.name == name
-    assert {"model", "topology", "global_batch", "seq_len"} <= set(setup.values)
+    trained = {"model": {"model", "global_batch", "seq_len"}, "graph": {"graph", "graph.batch"}}[setup.workload]
+    assert {"topology", *trained} <= set(setup.values)
     assert all(setup.file(key) == str(setup.card.path) for key in setup.values if setup.card)
 
 

@@ -11,7 +11,8 @@ from clustersim.library.topologies import load_topology
 
 CARDS = [read_card("job", name).data for name, _ in list_cards()["job"]]
 JOBS = [job for job in CARDS if "model" in job]
-GPUS_PER_NODE = {name: load_topology(name, nodes=1).num_devices for name in {job["topology"] for job in JOBS}}
+GRAPHS = [job for job in CARDS if "graph" in job]
+GPUS_PER_NODE = {name: load_topology(name, nodes=1).num_devices for name in {job["topology"] for job in CARDS}}
 
 
 @pytest.mark.parametrize("job", JOBS, ids=[job["name"] for job in JOBS])
@@ -43,6 +44,20 @@ class TestJob:
         for key in job["sources"]:
             table, _, leaf = key.partition(".")
             assert leaf in job[table] if leaf else table in job
+
+
+@pytest.mark.parametrize("job", GRAPHS, ids=[job["name"] for job in GRAPHS])
+class TestGraphJob:
+    def test_workers_fill_the_nodes(self, job: dict[str, Any]) -> None:
+        assert job["nodes"] * GPUS_PER_NODE[job["topology"]] % job["graph.devices"] == 0
+        assert sorted(job["graph.gpu_order"]) == list(range(GPUS_PER_NODE[job["topology"]]))
+
+    def test_every_number_has_a_source(self, job: dict[str, Any]) -> None:
+        assert set(job["sources"]) == set(job) - {"name", "description", "sources"}
+
+
+def test_every_graph_has_a_job() -> None:
+    assert [job["graph"] for job in GRAPHS] == [name for name, _ in list_cards()["graph"]]
 
 
 def test_the_plain_jobs_are_there() -> None:

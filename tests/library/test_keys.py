@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clustersim.library.keys import KEYS, NOT_YET, read_settings, read_values
+from clustersim.library.keys import KEYS, NOT_YET, read_settings, read_values, workload_of
 
 
 def test_defaults_and_usual_values_are_legal() -> None:
@@ -18,8 +18,15 @@ def test_defaults_and_usual_values_are_legal() -> None:
 
 def test_every_setting_that_must_be_given_has_no_default() -> None:
     required = [name for name, key in KEYS.items() if key.required]
-    assert required == ["model", "topology", "global_batch", "seq_len"]
+    assert required == ["model", "topology", "global_batch", "seq_len", "graph", "graph.batch"]
     assert all(KEYS[name].default is None for name in required)
+
+
+def test_settings_are_for_jobs_with_a_model_a_graph_or_both() -> None:
+    kinds = {key: workload_of(key) for key in KEYS}
+    assert {kinds[key] for key in ("model", "seq_len", "dtype", "plan.tp")} == {"model"}
+    assert {kinds[key] for key in ("graph", "graph.devices")} == {"graph"}
+    assert {kinds[key] for key in ("topology", "nodes", "steps", "seed", "fabric", "perturb.jitter")} == {""}
 
 
 def test_good_and_bad_together() -> None:
