@@ -112,7 +112,7 @@ def _shapes(case: Case, num_places: int) -> Iterator[str]:
 
 def _without_effect(case: Case) -> Iterator[str]:
     plan = case.plan
-    if plan.sequence_parallel is not None and plan.tp == 1:
+    if plan.sequence_parallel and plan.tp == 1:
         yield "plan.sequence_parallel: no effect with tp 1"
     if not plan.overlap_tp and plan.tp == 1:
         yield "plan.overlap_tp: no effect with tp 1"
