@@ -11,7 +11,7 @@ import clustersim as cs
 from clustersim.faults import BadInput
 from clustersim.workload.job import Job
 from clustersim.workload.model import Model
-from clustersim.workload.model_flops import training_flops
+from clustersim.workload.model_flops import forward_flops, training_flops
 from clustersim.workload.op import Compute
 from clustersim.workload.unsupported import unsupported_parts
 
@@ -75,6 +75,19 @@ def test_a_step_does_the_models_work(model: Model) -> None:
     """Over the whole square of attention, as kernels that write the scores do it."""
     flops = training_flops(model, length(model)).total_full_attention + sum(beyond_the_convention(model))
     assert work(step(model, attention="unfused")) == SEQUENCES * flops
+
+
+def test_fused_attention_works_under_its_mask(model: Model) -> None:
+    """It leaves out what the mask hides, and computes scores once more backward."""
+    tokens = length(model)
+    scores = forward_flops(model, tokens).attention // 2
+    if model.latent is not None:
+        query, value = model.latent.query_dim, model.latent.value_dim
+        scores = 2 * scores * query // (query + value)
+    if model.linear is not None:
+        scores = 0
+    flops = training_flops(model, tokens).total + sum(beyond_the_convention(model)) + scores
+    assert work(step(model)) == SEQUENCES * flops
 
 
 def test_a_step_holds_the_models_parameters(model: Model) -> None:
