@@ -14,6 +14,9 @@ __all__ = ["TENSOR_OVERLAP_KEYS", "tensor_overlap_faults", "tensor_overlap_notes
 TENSOR_OVERLAP_KEYS = ("plan.tp_overlap", "plan.tp_overlap_chunks")
 """Settings of which :func:`tensor_overlap_values` checks each by itself."""
 
+_CUT = frozenset({"attention", "mlp"})
+"""Sublayers whose products are written to take and give tokens in parts."""
+
 
 def tensor_overlap_values(case: Case) -> Iterator[Fault]:
     """Each setting by itself."""
@@ -51,6 +54,12 @@ def tensor_overlap_notes(case: Case) -> Iterator[str]:
     plan = case.plan
     if plan.tp_overlap != "none" and plan.tp == 1:
         yield "plan.tp_overlap: no effect with tp 1"
+    elif plan.tp_overlap != "none":
+        others = sorted(set(case.model.num_sublayers()) - _CUT)
+        if not set(case.model.num_sublayers()) & _CUT:
+            yield f"plan.tp_overlap: no effect on {', '.join(others)}, whose collectives stay whole"
+        elif others:
+            yield f"plan.tp_overlap: the collectives of {', '.join(others)} stay whole"
     if plan.tp_overlap_chunks != 4 and not _in_chunks(case):
         yield "plan.tp_overlap_chunks: no effect without plan.tp_overlap pipeline or userbuffers"
 

@@ -25,6 +25,7 @@ from clustersim.workload.passes.fragment import Chain
 from clustersim.workload.passes.tensor_parallel import gather, reduction
 from clustersim.workload.passes.tensor_parallel_overlap import as_tokens_come, as_tokens_go
 from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.shape.experts import Experts
 from clustersim.workload.shard import Shard
 from clustersim.workload.tensor_overlap import TensorOverlap
 from clustersim.workload.training_step import training_step
@@ -116,6 +117,26 @@ def test_the_step_ends_and_gives_all_its_memory_back(
     assert done.complete
     assert done.lowest == 0
     assert not any(left for left in done.left.values())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"parallel_residual": True}, {"experts": Experts(num_experts=4, top_k=2, ffn_hidden=64, every=2)}],
+    ids=["parallel residual", "experts in every second layer"],
+)
+def test_other_layers(
+    llama: Model, run_untimed: Callable[[Job], Any], flops_of: Callable[..., int], changes: dict[str, Any]
+) -> None:
+    model = replace(llama, **changes)
+    plain, ring = (
+        training_step(model, ParallelPlan(tp=4, dp=1, tp_overlap=word), **BATCH) for word in ("none", "ring")
+    )
+    assert flops_of(ring.programs[0]) == flops_of(plain.programs[0])
+    assert len(ring.programs[0]) > len(plain.programs[0])
+    done = run_untimed(ring)
+    assert done.complete
+    assert done.lowest == 0
+    assert not any(done.left.values())
 
 
 class TestTime:

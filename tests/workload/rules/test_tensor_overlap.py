@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from clustersim.workload.model import Model
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.resolve import resolve
 from clustersim.workload.rules import find_faults
+from clustersim.workload.rules.tensor_overlap import tensor_overlap_notes
+from clustersim.workload.shape.experts import Experts
 
 BATCH: dict[str, Any] = {"global_batch": 64, "micro_batch": 2, "seq_len": 128, "dtype": "bf16"}
 
@@ -47,3 +50,11 @@ def test_refused(llama: Model, plan: dict[str, Any], key: str, nearest: Any, wor
 )
 def test_without_effect(llama: Model, plan: dict[str, Any], words: str) -> None:
     assert any(note.startswith(words) for note in resolve(case(llama, **plan)).notes)
+
+
+def test_sublayers_that_stay_whole_are_named(llama: Model) -> None:
+    experts = Experts(num_experts=4, top_k=2, ffn_hidden=64)
+    plan = {"tp": 2, "tp_overlap": "ring"}
+    (note,) = tensor_overlap_notes(case(replace(llama, experts=experts), **plan))
+    assert note == "plan.tp_overlap: the collectives of experts stay whole"
+    assert list(tensor_overlap_notes(case(llama, **plan))) == []
