@@ -79,12 +79,19 @@ def _of_cluster(cluster: Topology) -> Axes:
 def _from_trace(run: str, kind: str) -> Axes:
     from clustersim import analysis
     from clustersim import plot as figures
+    from clustersim.faults import BadInput, Fault
     from clustersim.study.run_folder import open_run
 
     trace = open_run(run).trace
     if kind == "breakdown":
         return figures.breakdown(analysis.breakdown(trace))
-    return figures.timeline(trace) if kind == "timeline" else figures.pipeline(trace)
+    if kind == "timeline":
+        return figures.timeline(trace)
+    try:
+        return figures.pipeline(trace)
+    except ValueError as error:  # what has no passes of micro-batches, as a data-flow graph
+        rule = f"draws the passes of each stage: {error}"
+        raise BadInput([Fault(key="--kind", value=kind, rule=rule, nearest="timeline")]) from None
 
 
 def _from_result(run: str, kind: str) -> Axes:

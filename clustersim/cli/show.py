@@ -25,15 +25,15 @@ def show(
     settings: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
-    """Show all settings, or one model, topology, job or part.
+    """Show all settings, or one model, graph, topology, job or part.
 
     Parameters
     ----------
     kind
-        keys, model, topology, job, or a kind of part: gpu, cpu, superchip, link, nic, switch, drive,
+        keys, model, graph, topology, job, or a kind of part: gpu, cpu, superchip, link, nic, switch, drive,
         communication, transport
     name
-        a card or a file; for a model also a Hugging Face config.json
+        a card or a file; for a model also a Hugging Face config.json, for a graph also a table of ops
     settings
         KEY=VALUE of a topology, as often as needed: nodes, nics_per_node, fabric.*, node.*
     as_json
@@ -44,9 +44,10 @@ def show(
 
     shown: Mapping[str, Callable[[str], dict[str, Any]]] = {
         "model": _model,
+        "graph": _graph,
         "topology": lambda text: _topology(text, settings),
         "job": _job,
-        **{part: lambda text: _part(kind, text) for part in KINDS if part not in ("model", "topology", "job")},
+        **{part: lambda text: _part(kind, text) for part, folder in KINDS.items() if "parts" in folder},
         "part": _any_part,
     }
     if kind == "keys":
@@ -118,6 +119,24 @@ def _model(name: str) -> dict[str, Any]:
         "parameters_per_layer": model.parameters_per_layer,
         "sources": dict(model.sources),
         "warnings": [str(warning.message) for warning in told],
+    }
+
+
+def _graph(name: str) -> dict[str, Any]:
+    from clustersim.library.graph import load_graph
+
+    graph = load_graph(name)
+    per_sample = [op for op in graph.ops if op.per_sample]
+    return {
+        "name": graph.name,
+        "num_ops": len(graph.ops),
+        "num_parameters": graph.parameters,
+        "flops_per_sample": sum(op.flops for op in per_sample),
+        "gradient_bytes": sum(op.gradient for op in graph.ops),
+        "dtypes": sorted({op.dtype for op in graph.ops}),
+        "has_backward": graph.has_backward,
+        "has_device": any(op.device is not None for op in graph.ops),
+        "sources": dict(graph.sources),
     }
 
 

@@ -132,6 +132,19 @@ def _several_replicas(case: _Case) -> str | None:
     return "dp is 1: there is nothing to reduce" if ranks == 1 else None
 
 
+def _nothing_to_place(case: _Case) -> str | None:
+    return "a worker has one GPU" if case.job.plan["mp"] == 1 else None
+
+
+def _several_workers(case: _Case) -> str | None:
+    return "one worker has nothing to reduce" if case.job.plan["dp"] == 1 else None
+
+
+def _all_alike(case: _Case) -> str | None:
+    alike = case.job.plan["mp"] == 1 and case.job.num_ranks == case.topology.num_devices
+    return "every GPU is a worker" if alike else None
+
+
 def _several_axes(case: _Case) -> str | None:
     degrees = [case.job.plan[axis] for axis in ("tp", "cp", "dp", "pp")]
     return "only one axis has more than one rank" if sum(degree > 1 for degree in degrees) < 2 else None
@@ -198,6 +211,9 @@ _RULES: dict[str, Callable[[_Case], str | None]] = {
     "communication.node": _members,
     "communication.network": _apart,
     "nics_per_node": _fabric,
+    "graph.placement": _nothing_to_place,
+    "graph.gpu_order": _all_alike,
+    "graph.bucket_bytes": _several_workers,
     "plan.overlap_dp": _several_replicas,
     "plan.axis_order": _several_axes,
     "overlap.sm": _no_kernel_beside,

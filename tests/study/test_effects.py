@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from clustersim.trace.result import Result
 # key -> a value and settings with which it does nothing; a value and settings with which it does something.
 ONE_NODE: dict[str, Any] = {"nodes": 1}
 TWO_NODES: dict[str, Any] = {"nodes": 2}
+PAIRS = (0, 3, 1, 2, 4, 7, 5, 6)
 TREE: dict[str, Any] = {"nodes": 8, "fabric": "fat_tree", "fabric.radix": 32}
 CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "seed": [(7, ONE_NODE, False)],
@@ -60,6 +62,12 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (("rail0",), TWO_NODES, True),
     ],
 }
+GRAPH_CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
+    "graph.placement": [("list", {}, False), ("list", {"graph.devices": 2, "nodes": 1}, True)],
+    "graph.gpu_order": [(PAIRS, {}, False), (PAIRS, {"graph.devices": 2}, True)],
+    "graph.bucket_bytes": [(10**6, {"graph.replicas": 1}, False), (10**6, {}, True)],
+}
+GRAPH_FLAT = [(key, *case) for key, cases in GRAPH_CASES.items() for case in cases]
 FLAT = [(key, *case) for key, cases in CASES.items() for case in cases]
 
 
@@ -75,7 +83,7 @@ def same(one: Result, other: Result) -> bool:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert set(CASES) == set(_RULES)
+    assert {*CASES, *GRAPH_CASES} == set(_RULES)
 
 
 @pytest.mark.parametrize(("key", "value", "others", "acts"), FLAT)
@@ -87,6 +95,18 @@ def test_told_if_and_only_if_it_does_nothing(
     assert told(with_it, key) is not acts
     assert same(without, with_it) is not acts
     assert not told(without, key)
+
+
+@pytest.mark.parametrize(("key", "value", "others", "acts"), GRAPH_FLAT)
+def test_told_of_graphs_too(key: str, value: Any, others: dict[str, Any], acts: bool, tmp_path: Path) -> None:
+    table = tmp_path / "net.csv"
+    rows = (f"{k},1e9,1e6,{k - 1 if k else ''},1e6,{k % 2}" for k in range(4))
+    table.write_text("\n".join(["op,flops,out_bytes,after,parameters,device", *rows]))
+    given = {"graph": str(table), "graph.batch": 4, **others}
+    setup = JobSetup.of("net", topology="dgx1-v100", **given)
+    without, with_it = run_point(setup), run_point(setup.with_values({key: value}))
+    assert told(with_it, key) is not acts
+    assert same(without, with_it) is not acts
 
 
 def test_a_fabric_that_no_group_crosses(tiny: JobSetup) -> None:

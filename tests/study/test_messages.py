@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
 import clustersim as cs
 from clustersim.faults import BadInput
-from clustersim.study.messages import estimate_of
+from clustersim.study.messages import _one_of_each, _seconds, estimate_of
 from clustersim.topology.topology import Topology
 from clustersim.workload.graph import Graph, GraphOp, graph_step
 
@@ -41,6 +43,17 @@ def test_the_slowest_pair_counts() -> None:
 def test_a_pair_with_two_links_is_twice_as_fast(dgx1: Topology) -> None:
     one, two = (estimate_of(dgx1, devices=(0, other)).bandwidth for other in (1, 3))
     assert two == pytest.approx(2 * one, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["dgx1-v100", "a100-pcie-pairs", "mixed-a100-h100"])
+def test_one_pair_of_each_kind_is_enough(name: str) -> None:
+    cluster = cs.load_topology(name, nodes=2)
+    each = cluster.num_devices // 2
+    devices = (0, 1, each // 2, each - 1, each, each + 1)
+    pairs = _one_of_each(cluster, devices)
+    assert len(pairs) < len(devices) * (len(devices) - 1)
+    slowest = max(_seconds(cluster, pair, 2**26) for pair in permutations(devices, 2))
+    assert max(_seconds(cluster, pair, 2**26) for pair in pairs) == slowest
 
 
 @pytest.mark.parametrize("devices", [(0,), (0, 0), ()])
