@@ -89,8 +89,8 @@ def test_tensor_parallelism_beyond_a_node_is_slower() -> None:
 
 ONE_PATH = (
     "{}. With more replicas a stage has more nodes, and what it sends the next fills the one link between their two "
-    "switches (the first rows of analysis.links by saturated_fraction). Slingshot's adaptive routing takes detours over "
-    "the others; here all goes the shortest way"
+    "switches (the first rows of analysis.links by saturated_fraction). Slingshot's adaptive routing takes detours "
+    "over the others; here all goes the shortest way"
 )
 
 
