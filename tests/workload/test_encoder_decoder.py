@@ -83,7 +83,7 @@ def test_the_encoders_output_is_kept_once(model: Model, run_untimed: Callable[..
 @pytest.mark.parametrize(
     ("plan", "fault"),
     [
-        ({"pp": 2}, "plan.pp: 2 must be 1: no step is written for an encoder and a decoder over several stages"),
+        ({"pp": 2}, "plan.pp: 2 must be 1: no step is written for an encoder and a decoder on several stages"),
         ({"tp": 8}, "plan.tp: 8 must divide the encoder's heads, 4; nearest: 4"),
         ({"recompute": "full", "recompute_layers": 3}, "must divide the 4 layers of the first of an encoder and a decoder; nearest: 2"),
         (

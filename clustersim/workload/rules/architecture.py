@@ -13,7 +13,6 @@ __all__ = ["ARCHITECTURE_KEYS", "architecture_faults", "architecture_notes"]
 ARCHITECTURE_KEYS = (
     "plan.pp",
     "plan.tp",
-    "plan.cp",
     "seq_len",
     "plan.recompute",
     "plan.recompute_method",
@@ -43,9 +42,9 @@ def architecture_faults(case: Case) -> Iterator[Fault]:
     if plan.sequence_slices > 1:
         yield from _slices(case)
     if model.encoder is not None:
-        yield from _two_stacks(case, "an encoder and a decoder", model.encoder.num_layers, ("pp", "cp"))
+        yield from _two_stacks(case, "an encoder and a decoder", model.encoder.num_layers, ("pp",))
     if model.tower is not None:
-        yield from _two_stacks(case, "two towers", model.num_layers, ("tp", "pp", "cp"))
+        yield from _two_stacks(case, "two towers", model.num_layers, ("tp", "pp"))
 
 
 def _two_stacks(case: Case, what: str, layers: int, degrees: tuple[str, ...]) -> Iterator[Fault]:
@@ -64,7 +63,7 @@ def _two_stacks(case: Case, what: str, layers: int, degrees: tuple[str, ...]) ->
     plan = case.plan
     for name in degrees:
         if getattr(plan, name) > 1:
-            rule = f"must be 1: no step is written for {what} over several stages or ranks of it"
+            rule = f"must be 1: no step is written for {what} on several {'ranks' if name == 'tp' else 'stages'}"
             yield Fault(key=f"plan.{name}", value=getattr(plan, name), rule=rule, nearest=1)
     group = plan.recompute_layers or 1
     if plan.recompute == "full" and plan.recompute_method != "uniform" and plan.recompute_layers is not None:
@@ -119,7 +118,6 @@ def _slices(case: Case) -> Iterator[Fault]:
         yield Fault(key="plan.sequence_slices", value=slices, rule=rule, nearest=nearest)
     others = (
         ("pp", plan.pp, 1, plan.pp == 1),
-        ("cp", plan.cp, 1, plan.cp == 1),
         ("zero", plan.zero, 1, plan.zero < 2),
         ("fsdp", plan.fsdp, False, not plan.fsdp),
         ("reduce_each", plan.reduce_each, False, not plan.reduce_each),

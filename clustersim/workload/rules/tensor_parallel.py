@@ -38,7 +38,7 @@ def _shapes(model: Model) -> dict[str, int]:
     if model.encoder is not None:
         shapes |= {"encoder's heads": model.encoder.num_heads, "encoder's MLP width": model.encoder.ffn_hidden}
     if model.mamba is not None:
-        heads = {"heads of the state space": model.mamba.num_heads, "their groups": model.mamba.groups}
+        heads = {"heads of the state space": model.mamba.num_heads, "groups of the state space": model.mamba.groups}
         shapes |= heads if model.mamba.version == 2 else {"channels of the state space": model.mamba.inner}
     return shapes
 
