@@ -76,7 +76,7 @@ def kept_tensors(shard: Shard) -> tuple[Kept, ...]:
         tensors.append(Kept("queries, keys before their norm", "attention", w * tokens * features))
     if shard.attention == "flash":
         tensors.append(Kept("log-sum-exp", "attention", 4 * tokens * shard.heads, part="core"))
-        if shard.recipe.quantisation or shard.context.ulysses > 1:
+        if shard.recipe.quantisation or shard.context.keeps_twice:
             tensors.append(Kept("attention output of the kernel", "attention", w * context))
     else:
         tensors.append(Kept("probabilities", "attention", w * scores, part="core"))

@@ -60,6 +60,11 @@ class Context:
         return self.ranks // self.ulysses
 
     @property
+    def keeps_twice(self) -> bool:
+        """The output is kept as the kernel gave it, and as the next matrix reads it, when heads have been exchanged."""
+        return self.ulysses > 1 and self.across == 1
+
+    @property
     def exchanged(self) -> Context:
         """Where the rank stands then."""
         return replace(self, ranks=self.across, ulysses=1, index=self.index // self.ulysses)

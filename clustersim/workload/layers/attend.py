@@ -100,7 +100,7 @@ class Attend:
         output = shard.tokens * self.output_features
         if shard.attention == "flash":
             inside = (Kept("log-sum-exp", block, 4 * shard.tokens * shard.heads, part="core"),)
-            if shard.recipe.quantisation or shard.context.ulysses > 1:
+            if shard.recipe.quantisation or shard.context.keeps_twice:
                 inside += (Kept("attention output of the kernel", block, shard.width * output),)
         else:
             inside = (

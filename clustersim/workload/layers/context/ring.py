@@ -24,7 +24,7 @@ __all__ = ["ring_backward", "ring_forward", "ring_workspace"]
 
 
 def ring_forward(core: Core) -> tuple[Piece, ...]:
-    """A send and a receive beside every kernel but the last; partial outputs are merged after each.
+    """A send and a receive beside every kernel but the last; then the partial outputs are merged.
 
     A message waits for the one before, which brought what it sends, and for the kernel of the step before last.
     """
@@ -32,17 +32,18 @@ def ring_forward(core: Core) -> tuple[Piece, ...]:
     pieces: list[Piece] = []
     kernels: list[int] = []
     here: tuple[int, ...] = ()
-    for step in range(ranks):
+    blocks = [_block(core, step) for step in range(ranks)]
+    for step, block in enumerate(blocks):
         arrived = here
         if step < ranks - 1:
             pieces += _messages("forward", core.kv_nbytes, "keys and values", (*arrived, *kernels[-2:-1]))
             here = (len(pieces) - 2, len(pieces) - 1)
-        block = _block(core, step)
         if block is not None:
-            merge = (_merge(core, block),) if step else ()
-            pieces.append(core.piece("forward", block.forward(core), *merge, after=arrived))
+            pieces.append(core.piece("forward", block.forward(core), after=arrived))
         kernels.append(len(pieces) - 1 if block is not None else kernels[-1])
-    return tuple(pieces)
+    first, *others = [block for block in blocks if block is not None]
+    merges = (_scale(core, first), *(_merge(core, block) for block in others))
+    return (*pieces, core.piece("merge forward", *merges, after=(kernels[-1],)))
 
 
 def ring_backward(core: Core) -> tuple[Piece, ...]:
@@ -75,9 +76,13 @@ def ring_backward(core: Core) -> tuple[Piece, ...]:
 def ring_workspace(core: Core) -> tuple[int, int]:
     """Bytes that the passes hold beside what attention on one rank does.
 
-    Forward every block that came, until the last is through; backward two buffers for a block and its gradient.
+    Forward every block that came and every partial output, until the last is through; backward two buffers for a block
+    and its gradient.
     """
-    return (core.shard.context.ranks - 1) * core.kv_nbytes, 4 * core.kv_nbytes
+    ranks = core.shard.context.ranks
+    rows = sum(block.queries for block in (_block(core, step) for step in range(ranks)) if block is not None)
+    outputs = core.shard.width * rows * core.output_features
+    return (ranks - 1) * core.kv_nbytes + outputs, 4 * core.kv_nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +132,15 @@ def _messages(side: str, nbytes: int, what: str, after: tuple[int, ...]) -> list
     ]
 
 
+def _scale(core: Core, block: _Block) -> Kernel:
+    """Scale the first partial output: reads and writes it, and reads the statistics of its rows, before and in all."""
+    per_row = 2 * core.shard.width * core.output_features + 2 * 4 * core.heads
+    return memory_pass(block.queries * per_row, dtype=core.shard.recipe.activations)
+
+
 def _merge(core: Core, block: _Block) -> Kernel:
-    """Scale the output so far and add that of the block: reads both, writes the sum, and the statistics of the rows."""
-    per_row = 3 * core.shard.width * core.output_features + 3 * 4 * core.heads
+    """Scale another one and add it: reads both, writes the sum, and reads the statistics."""
+    per_row = 3 * core.shard.width * core.output_features + 2 * 4 * core.heads
     return memory_pass(block.queries * per_row, dtype=core.shard.recipe.activations)
 
 

@@ -2,7 +2,8 @@
 
 References
 ----------
-Jacobs et al., DeepSpeed Ulysses, 2023, section 3.
+Jacobs et al., DeepSpeed Ulysses, 2023, section 3. NVIDIA Transformer Engine, ``context_parallel.py``: what ``a2a`` and
+``a2a+p2p`` exchange and keep.
 """
 
 from __future__ import annotations
@@ -15,10 +16,14 @@ __all__ = ["exchange", "exchange_back", "exchange_workspace"]
 
 
 def exchange(core: Core, *, gradients: bool = False) -> tuple[Piece, ...]:
-    """From parts of the sequence to parts of the heads: of queries, keys and values, or of the output's gradient."""
-    if gradients:
-        return _all_to_all(core, {"gradient of the output": core.output_features})
-    return _all_to_all(core, _inputs(core))
+    """From parts of the sequence to parts of the heads: of queries, keys and values, or of the output's gradient.
+
+    Where a ring goes across, the output is not kept as the kernel gave it, and goes once more.
+    """
+    if not gradients:
+        return _all_to_all(core, _inputs(core))
+    again = {} if core.shard.context.across == 1 else {"output again": core.output_features}
+    return _all_to_all(core, again | {"gradient of the output": core.output_features})
 
 
 def exchange_back(core: Core, *, gradients: bool = False) -> tuple[Piece, ...]:
@@ -32,7 +37,8 @@ def exchange_workspace(core: Core) -> tuple[int, int]:
     """Bytes of the tensors before their exchange, beside what attention on one rank does: forward and backward."""
     features = core.query_features + core.kv_features
     nbytes = core.shard.width * core.shard.tokens * features
-    return nbytes, nbytes + core.shard.width * core.shard.tokens * core.output_features
+    outputs = core.shard.width * core.shard.tokens * core.output_features
+    return nbytes, nbytes + outputs * (1 if core.shard.context.across == 1 else 2)
 
 
 def _inputs(core: Core) -> dict[str, int]:

@@ -103,13 +103,14 @@ def test_a_hybrid_passes_on_the_heads_it_has(llama: Model, new_shard: NewShard) 
     """Twice the tokens with half of the heads, over half as many ranks."""
     block = attention(new_shard(llama, context=METHODS["hybrid"]))
     assert sent(block.forward, "send") == [KEYS_AND_VALUES] * (CP // 2 - 1)
-    assert len(sent(block.forward, "all_to_all")) == len(sent(block.backward, "all_to_all")) == 4
+    assert len(sent(block.forward, "all_to_all")) == 4
+    assert sent(block.backward, "all_to_all")[:2] == [QUERIES, QUERIES]  # the output once more, and its gradient
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_what_a_layer_keeps_is_split(llama: Model, new_shard: NewShard, method: str) -> None:
     whole, part = attention(new_shard(llama)), attention(new_shard(llama, context=METHODS[method]))
-    before_exchange = QUERIES if METHODS[method].ulysses > 1 else 0
+    before_exchange = QUERIES if method == "ulysses" else 0
     assert part.kept - before_exchange == whole.kept // CP
 
 
@@ -118,6 +119,7 @@ def test_messages_run_beside_kernels(llama: Model, new_shard: NewShard, method: 
     """A kernel waits for the block that it reads, not for the one that is on its way."""
     pieces = attention(new_shard(llama, context=Context(ranks=CP, method=method, index=CP - 1))).forward
     attends = [n for n, p in enumerate(pieces) if p.op.name == "attention core forward"]
+    assert pieces[attends[-1] + 1].op.name == "attention core merge forward"
     receives = [n for n, p in enumerate(pieces) if p.op.name.startswith("receive")]
     assert len(attends) == len(receives) + 1 == CP
     for step, n in enumerate(attends[1:], start=1):
