@@ -55,7 +55,7 @@ def clustersim(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_blocks_there_are() -> None:
     kinds = [block.kind for block in BLOCKS]
-    assert {kind: kinds.count(kind) for kind in kinds} == {"sh": 2, "python": 1, "console": 3}
+    assert {kind: kinds.count(kind) for kind in kinds} == {"sh": 2, "python": 1, "console": 4, "csv": 1}
     assert [block.note for block in BLOCKS if block.kind == "sh"] == ["first run", "test command"]
 
 
@@ -69,6 +69,9 @@ def test_the_python_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.kind == "console"], ids=lambda block: block.note)
 def test_the_commands_print_what_is_shown(block: Block, tmp_path: Path) -> None:
+    for file in BLOCKS:
+        if file.kind == "csv":
+            (tmp_path / file.note).write_text(file.body)
     code = int(block.note.removeprefix("exit code ") or 0)
     for command, shown in block.commands():
         done = clustersim(command, tmp_path)
