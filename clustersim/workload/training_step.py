@@ -221,7 +221,8 @@ def _chunk(
     kinds: Sequence[Replicas],
 ) -> StageChunk:
     """One chunk of a stage: its part of the model for each micro-batch, and the weights that travel with its passes."""
-    each = [_passes(stage, chunk, shard, plan, placement, row, kinds) for shard in shards]
+    different = {s.documents: _passes(stage, chunk, s, plan, placement, row, kinds) for s in dict.fromkeys(shards)}
+    each = [different[shard.documents] for shard in shards]
     return replace(each[0], passes=tuple(passes for one in each for passes in one.passes))
 
 

@@ -64,7 +64,7 @@ def ring_backward(core: Core) -> tuple[Piece, ...]:
         block = _block(core, ranks - 1 - step)
         if block is None:
             continue
-        sums = (_add_queries(core, block),) if step else ()
+        sums = (_add_queries(core, block),) if summed else ()
         pieces.append(core.piece("backward", block.backward(core), *sums, after=arrived))
         summed = (len(pieces) - 1,)
         if step:
