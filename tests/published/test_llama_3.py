@@ -37,7 +37,8 @@ def test_16384_gpus_hold_it_without_recomputation() -> None:
 
 @pytest.mark.xfail(
     strict=True,
-    reason="1.2 GiB over, most of it activations: of 32 micro-batches in eight assumed chunks more are in flight than of 16",
+    reason="1.2 GiB over, most of it activations: of 32 micro-batches in eight assumed chunks more are in flight than "
+    "of 16",
 )
 def test_8192_gpus_hold_it_without_recomputation() -> None:
     assert step(8192)["status"] == "ok"
