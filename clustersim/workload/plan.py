@@ -141,7 +141,7 @@ class ParallelPlan:
         reduce gradients beside the backward pass, gather weights beside the next forward pass; else in one bucket
         a chunk between the passes
     overlap_tp : bool
-        compute weight gradients beside the reduction of the input's gradient
+        compute weight gradients beside the reduction of the input's gradient (Transformer Engine's ``bulk``)
     tp_overlap : {"none", "ring", "pipeline", "userbuffers"}
         products take gathered tokens, and give those to be reduced, in parts: as these go round the ranks; each with a
         collective of its own; the former by ring, the latter by pipeline, as Transformer Engine does by default. Under
