@@ -104,8 +104,9 @@ def _compute(op: Compute, gpu: GPU, cost: CostModel, slowdown: float) -> LocalCo
         try:
             of = cost(kernel, gpu)
         except KeyError as error:
-            key, rule = f"{op.name}.dtype", f"cannot run on {gpu.name}: {error.args[0]}"
-            raise BadInput([Fault(key=key, value=kernel.dtype, rule=rule)]) from error
+            what = "form" if kernel.form and kernel.dtype in gpu.tensor_flop_per_s else "dtype"
+            key, rule = f"{op.name}.{what}", f"cannot run on {gpu.name}: {error.args[0]}"
+            raise BadInput([Fault(key=key, value=getattr(kernel, what), rule=rule)]) from error
         seconds[of.bound] = seconds.get(of.bound, 0.0) + of.seconds * slowdown
         provenance[of.provenance] = provenance.get(of.provenance, 0.0) + of.seconds * slowdown
     total = sum(seconds.values())

@@ -25,7 +25,7 @@ from clustersim.engine.recording import record
 from clustersim.engine.usage import usage
 from clustersim.faults import BadInput, Fault
 from clustersim.hardware.kernel import CostModel
-from clustersim.hardware.roofline import roofline
+from clustersim.hardware.kernel_cost import kernel_cost
 from clustersim.topology.topology import Topology
 from clustersim.trace.result import Result
 from clustersim.workload.job import Job
@@ -42,7 +42,7 @@ def simulate(
     fold: bool = True,
     perturb: Mapping[str, Any] | None = None,
     limits: Limits | Mapping[str, float] | None = None,
-    cost: CostModel = roofline,
+    cost: CostModel = kernel_cost,
     algorithms: Mapping[str, str | Algorithm] | None = None,
     overlap: Overlap | Mapping[str, float] | None = None,
     behaviour: Callable[[Engine], None] | None = None,
@@ -70,7 +70,7 @@ def simulate(
     limits : Limits or Mapping, optional
         when to stop early
     cost : CostModel
-        seconds of a kernel on a GPU
+        seconds of a kernel on a GPU; a :class:`~clustersim.hardware.kernel_table.KernelTable` puts measurements first
     algorithms : Mapping[str, str or Algorithm], optional
         kind of collective -> the algorithm of its ops that pin none: {"all_reduce": "tree"}, or a callable of one's
         own; NCCL's choice for kinds that are left out

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from clustersim.hardware.checks import require_positive
+from clustersim.hardware.kernel_models import KernelModels
 from clustersim.units import Unit
 
 __all__ = ["GPU", "Efficiency"]
@@ -80,7 +81,9 @@ class GPU:
     launch_latency : float
         from one dependent kernel to the next on a stream [s]
     efficiency : Efficiency
-        see there
+        of kernels without a shape, and of all where ``kernels`` is None
+    kernels : KernelModels, optional
+        what its kernels take by their shapes
     sources : Mapping[str, str]
         where each number comes from, or ``assumed``
 
@@ -98,6 +101,7 @@ class GPU:
     num_sms: int
     launch_latency: Annotated[float, Unit("s")]
     efficiency: Efficiency
+    kernels: KernelModels | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

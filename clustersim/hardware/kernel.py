@@ -31,9 +31,16 @@ class Kernel:
     nbytes : int
         bytes read and written in HBM [B], each operand once
     m, n, k, batch : int
-        shape of a GEMM, ``batch`` products of (m × k)·(k × n); 0 where the kind has none
+        shape of a GEMM, ``batch`` products of (m × k)·(k × n) in one launch; of an attention kernel, m queries of a
+        sequence that meet at most n keys, k columns of a head, ``batch`` heads of all sequences; 0 where the kind has
+        none
     count : int
         identical launches, one after the other
+    form : str
+        which kernel of its kind, where one name is not enough: of a pass over memory ``norm``, ``softmax``,
+        ``activation`` or ``rope``, of attention ``flash-2``, ``cudnn`` and so on; empty for the usual one
+    backward : bool
+        of attention: the kernel of the gradients
     """
 
     kind: KernelKind
@@ -45,6 +52,8 @@ class Kernel:
     k: int = 0
     batch: int = 1
     count: int = 1
+    form: str = ""
+    backward: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,4 +76,4 @@ class Cost:
 
 
 CostModel = Callable[[Kernel, GPU], Cost]
-"""The seam: any callable of this shape can stand in for :func:`clustersim.hardware.roofline.roofline`."""
+"""The seam: any callable of this shape can stand in for :func:`clustersim.hardware.kernel_cost.kernel_cost`."""

@@ -18,6 +18,7 @@ __all__ = ["KINDS", "Card", "find_card", "is_file", "list_cards", "read_card"]
 KINDS = {
     "topology": "topologies",
     "gpu": "topologies/parts/gpu",
+    "kernels": "topologies/parts/kernels",
     "cpu": "topologies/parts/cpu",
     "superchip": "topologies/parts/superchip",
     "link": "topologies/parts/link",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from clustersim.faults import Fault, nearest_name
 from clustersim.library.values import (
@@ -26,6 +26,7 @@ from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.precision import RECIPES
 from clustersim.workload.recompute import MODULES
 from clustersim.workload.schedule import SCHEDULES
+from clustersim.workload.shard import Attention
 
 __all__ = ["KEYS", "NOT_YET", "Key", "read_settings", "read_values", "workload_of"]
 
@@ -213,7 +214,11 @@ KEYS: Mapping[str, Key] = {
         Word(("fp32", "bf16", "fp16")), "format in which gradients are summed and reduced", otherwise="the recipe's"
     ),
     "plan.optimizer": Key(Word(tuple(OPTIMIZERS)), "rule of the update", "adam"),
-    "plan.attention": Key(Word(("flash", "unfused")), "one kernel, or score matrices in memory", "flash"),
+    "plan.attention": Key(
+        Word(get_args(Attention)),
+        "one kernel, the device's usual one (flash) or one by name; or score matrices in memory",
+        "flash",
+    ),
     "plan.dropout": Key(Flag(), "dropout masks are made and kept, as GPT-2 and GPT-3 train", False),
     "plan.sequence_slices": Key(
         Whole(1, 2**20), "linear attention: parts of a sequence computed one after the other, one in memory", 1

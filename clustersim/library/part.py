@@ -1,4 +1,4 @@
-"""A part by name: a GPU, CPU, superchip, link, network card, switch or drive, and what NCCL costs on them."""
+"""A part by name: a GPU, CPU, superchip, link, network card, switch or drive, and what kernels and NCCL cost."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from clustersim.faults import BadInput, Fault
 from clustersim.hardware.communication import Communication, Transport
 from clustersim.hardware.cpu import CPU
 from clustersim.hardware.gpu import GPU
+from clustersim.hardware.kernel_models import KernelModels
 from clustersim.hardware.link import Link
 from clustersim.hardware.nic import NIC
 from clustersim.hardware.storage import Drive
 from clustersim.hardware.superchip import Superchip
 from clustersim.hardware.switch import Switch
 from clustersim.library.build import build
-from clustersim.library.card import read_card
+from clustersim.library.card import Card, read_card
 
 __all__ = ["Part", "load_part", "load_parts"]
 
-Part = GPU | CPU | Link | NIC | Switch | Drive | Communication | Transport | Superchip
+Part = GPU | KernelModels | CPU | Link | NIC | Switch | Drive | Communication | Transport | Superchip
 
-_CLASSES: dict[str, type[GPU | CPU | Link | NIC | Switch | Drive | Communication | Transport]] = {
+_CLASSES: dict[str, type[GPU | KernelModels | CPU | Link | NIC | Switch | Drive | Communication | Transport]] = {
     "gpu": GPU,
+    "kernels": KernelModels,
     "cpu": CPU,
     "link": Link,
     "nic": NIC,
@@ -49,6 +51,8 @@ class _SuperchipCard:
 
 @overload
 def load_part(kind: Literal["gpu"], name: str, *, beside: Path | None = None) -> GPU: ...
+@overload
+def load_part(kind: Literal["kernels"], name: str, *, beside: Path | None = None) -> KernelModels: ...
 @overload
 def load_part(kind: Literal["cpu"], name: str, *, beside: Path | None = None) -> CPU: ...
 @overload
@@ -86,6 +90,8 @@ def load_part(kind: str, name: str, *, beside: Path | None = None) -> Part:
         when there is no such card or it has faults
     """
     card = read_card(kind, name, beside=beside)
+    if kind == "gpu":
+        return _gpu(card)
     if kind in _CLASSES:
         return build(card, _CLASSES[kind])
     if kind != "superchip":
@@ -94,6 +100,31 @@ def load_part(kind: str, name: str, *, beside: Path | None = None) -> Part:
     wanted = {"gpu": ("gpu", chip.gpu), "cpu": ("cpu", chip.cpu), "link": ("link", chip.link)}
     dies = load_parts(wanted, beside=card.path)
     return Superchip(name=chip.name, **dies, num_gpus=chip.num_gpus, sources=chip.sources)
+
+
+def _gpu(card: Card) -> GPU:
+    """A GPU's card names that of its kernel models, which several devices may share."""
+    named = card.data.get("kernels")
+    if not isinstance(named, str):
+        return build(card, GPU)
+    sources = dict(card.data.get("sources", {}))
+    source = sources.pop("kernels", None)
+    data = {key: value for key, value in card.data.items() if key != "kernels"}
+    faults: list[Fault] = []
+    if source is None:
+        rule = "must say whether they are of this device or of one like it"
+        faults.append(Fault(file=str(card.path), key="sources.kernels", value=None, rule=rule, nearest="assumed"))
+    try:
+        gpu = build(replace(card, data={**data, "sources": sources}), GPU)
+    except BadInput as error:
+        faults += error.faults
+    try:
+        models = load_part("kernels", named, beside=card.path)
+    except BadInput as error:
+        faults += error.faults
+    if faults:
+        raise BadInput(faults)
+    return replace(gpu, kernels=models, sources={**gpu.sources, "kernels": str(source)})
 
 
 def load_parts(wanted: Mapping[str, tuple[str, str]], *, beside: Path | None = None) -> dict[str, Any]:

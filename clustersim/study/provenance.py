@@ -112,7 +112,7 @@ def _parts(data: Mapping[str, Any], path: Path | None) -> Iterator[Card]:
             except BadInput:
                 continue
             yield part
-            if kind == "superchip":
+            if kind in ("superchip", "gpu"):
                 yield from _parts(part.data, part.path)
             break
 

@@ -74,7 +74,7 @@ def kept_tensors(shard: Shard) -> tuple[Kept, ...]:
     if shard.model.qk_norm:
         features = shard.query_features + shard.key_features
         tensors.append(Kept("queries, keys before their norm", "attention", w * tokens * features))
-    if shard.attention == "flash":
+    if shard.attention != "unfused":
         tensors.append(Kept("log-sum-exp", "attention", 4 * tokens * shard.heads, part="core"))
         if shard.recipe.quantisation or shard.context.keeps_twice:
             tensors.append(Kept("attention output of the kernel", "attention", w * context))

@@ -13,7 +13,7 @@ from clustersim.workload.precision import WIDTH, Dtype, Recipe, find_recipe
 
 __all__ = ["WIDTH", "Attention", "Dtype", "Shard", "padded_vocab"]
 
-Attention = Literal["flash", "unfused"]
+Attention = Literal["flash", "flash-1", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"]
 
 
 def padded_vocab(vocab: int, tp: int) -> int:
@@ -44,7 +44,7 @@ class Shard:
         ranks t that share every layer
     sequence_parallel : bool
         norms, residual stream and dropout are split over the t ranks along the sequence
-    attention : {"flash", "unfused"}
+    attention : {"flash", "flash-1", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"}
         one kernel that never writes the score matrix, or one GEMM each for scores and context with the softmax between
     dropout : bool
         on attention probabilities and on the output of both blocks
@@ -97,6 +97,11 @@ class Shard:
     def tokens(self) -> int:
         """Tokens of a micro-batch R = b·s, over cp where ranks share a sequence: rows of every GEMM."""
         return self.micro_batch * self.seq_len // self.context.ranks
+
+    @property
+    def attention_form(self) -> str:
+        """The fused attention kernel by name, empty for the usual one of the device."""
+        return "" if self.attention == "flash" else self.attention
 
     @property
     def masks(self) -> tuple[Mask, ...]:

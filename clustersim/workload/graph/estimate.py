@@ -7,7 +7,7 @@ from typing import Annotated
 
 from clustersim.hardware.gpu import GPU
 from clustersim.hardware.kernel import CostModel
-from clustersim.hardware.roofline import roofline
+from clustersim.hardware.kernel_cost import kernel_cost
 from clustersim.units import Unit
 from clustersim.workload.op import Compute, Delay
 
@@ -38,7 +38,7 @@ class Estimate:
     bandwidth: Annotated[float, Unit("B/s")]
     latency: Annotated[float, Unit("s")] = 0.0
     gpu: GPU | None = None
-    cost: CostModel = roofline
+    cost: CostModel = kernel_cost
 
     def __post_init__(self) -> None:
         if not self.bandwidth > 0:

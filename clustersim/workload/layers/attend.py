@@ -64,12 +64,12 @@ class Attend:
         The fused kernel reads queries, keys and values, writes the output and 4 bytes a row and head.
         """
         shard = self.shard
-        if shard.attention == "flash":
-            return (self._fused(self.key_dim + self.value_dim, times=1),)
+        if shard.attention != "unfused":
+            return (self._fused(self.key_dim + self.value_dim, backward=False),)
         passes = 2 * shard.width + shard.dropout * (2 * shard.width + 1)
         return (
             self._product(self.keys, self.key_dim),
-            memory_pass(passes * self._scores, dtype=shard.recipe.activations),
+            memory_pass(passes * self._scores, dtype=shard.recipe.activations, form="softmax"),
             self._product(self.value_dim, self.keys),
         )
 
@@ -83,13 +83,13 @@ class Attend:
         Dao, FlashAttention-2, 2023, section 3.2.
         """
         shard = self.shard
-        if shard.attention == "flash":
-            return (self._fused(3 * self.key_dim + 2 * self.value_dim, times=2),)
+        if shard.attention != "unfused":
+            return (self._fused(3 * self.key_dim + 2 * self.value_dim, backward=True),)
         passes = 3 * shard.width + shard.dropout * (2 * shard.width + 1)
         return (
             self._product(self.keys, self.value_dim),
             self._product(self.value_dim, self.keys),
-            memory_pass(passes * self._scores, dtype=shard.recipe.activations),
+            memory_pass(passes * self._scores, dtype=shard.recipe.activations, form="softmax"),
             self._product(self.key_dim, self.keys),
             self._product(self.key_dim, self.keys),
         )
@@ -98,7 +98,7 @@ class Attend:
         """What the core adds to queries, keys and values, and its output, which the last matrix reads."""
         shard, scores = self.shard, self.scores_nbytes
         output = shard.tokens * self.output_features
-        if shard.attention == "flash":
+        if shard.attention != "unfused":
             inside = (Kept("log-sum-exp", block, 4 * shard.tokens * shard.heads, part="core"),)
             if shard.recipe.quantisation or shard.context.keeps_twice:
                 inside += (Kept("attention output of the kernel", block, shard.width * output),)
@@ -129,16 +129,18 @@ class Attend:
         batch = self.shard.micro_batch * self.shard.heads
         return gemm(self.shard.seq_len, columns, inner, batch=batch, dtype=self.shard.recipe.products)
 
-    def _fused(self, features: int, *, times: int) -> Kernel:
+    def _fused(self, features: int, *, backward: bool) -> Kernel:
         shard = self.shard
         output = shard.width * shard.tokens * self.output_features
         return Kernel(
             kind="attention",
             dtype=shard.recipe.products,
             flops=shard.heads * self.pairs2 * features,
-            nbytes=times * (self.queries_nbytes + self.keys_nbytes + output) + 4 * shard.tokens * shard.heads,
+            nbytes=(1 + backward) * (self.queries_nbytes + self.keys_nbytes + output) + 4 * shard.tokens * shard.heads,
             m=shard.seq_len,
             n=self.keys,
             k=self.key_dim,
             batch=shard.micro_batch * shard.heads,
+            form=shard.attention_form,
+            backward=backward,
         )

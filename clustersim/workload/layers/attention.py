@@ -130,10 +130,10 @@ def _between(shard: Shard, *, passes: int) -> tuple[Kernel, ...]:
     q_and_k = shard.width * shard.tokens * (shard.query_features + shard.key_features)
     kernels = []
     if shard.model.qk_norm:
-        kernels.append(memory_pass(passes * q_and_k, dtype=shard.recipe.activations))
+        kernels.append(memory_pass(passes * q_and_k, dtype=shard.recipe.activations, form="norm"))
     if shard.model.positions == "rope":
         rotated = round(shard.model.rotary_fraction * q_and_k)
-        kernels.append(memory_pass(2 * rotated, dtype=shard.recipe.activations))
+        kernels.append(memory_pass(2 * rotated, dtype=shard.recipe.activations, form="rope"))
     return tuple(kernels)
 
 
@@ -156,17 +156,21 @@ def _core(shard: Shard) -> Core:
     )
 
 
+def _softmax(shard: Shard, nbytes: int) -> Kernel:
+    return memory_pass(nbytes, dtype=shard.recipe.activations, form="softmax")
+
+
 def _core_forward(shard: Shard) -> tuple[Piece, ...]:
     """Scores, softmax and context: fused, or both products over the whole square and a pass between them."""
     b, a, s, d = shard.micro_batch, shard.heads, shard.seq_len, shard.model.head_dim
-    if shard.attention == "flash":
+    if shard.attention != "unfused":
         return core_forward(_core(shard))
     passes = 2 * shard.width + shard.dropout * (2 * shard.width + 1)
     return (
         _piece(
             "attention core forward",
             gemm(s, s, d, batch=b * a, dtype=shard.recipe.products),
-            memory_pass(passes * _scores(shard) + _position_bias(shard), dtype=shard.recipe.activations),
+            _softmax(shard, passes * _scores(shard) + _position_bias(shard)),
             gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
         ),
     )
@@ -175,7 +179,7 @@ def _core_forward(shard: Shard) -> tuple[Piece, ...]:
 def _core_backward(shard: Shard) -> tuple[Piece, ...]:
     """Gradients of q, k and v: fused, or the four products over the whole square and a pass between them."""
     b, a, s, d = shard.micro_batch, shard.heads, shard.seq_len, shard.model.head_dim
-    if shard.attention == "flash":
+    if shard.attention != "unfused":
         return core_backward(_core(shard))
     passes = 3 * shard.width + shard.dropout * (2 * shard.width + 1)
     return (
@@ -183,7 +187,7 @@ def _core_backward(shard: Shard) -> tuple[Piece, ...]:
             "attention core backward",
             gemm(s, s, d, batch=b * a, dtype=shard.recipe.products),
             gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
-            memory_pass(passes * _scores(shard) + _position_bias(shard), dtype=shard.recipe.activations),
+            _softmax(shard, passes * _scores(shard) + _position_bias(shard)),
             gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
             gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
         ),

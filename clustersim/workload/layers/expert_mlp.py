@@ -53,7 +53,7 @@ def activation_pass(shard: Shard, share: ExpertShard, *, read: int, written: int
     nbytes = shard.width * (read + written)
     if backward or share.fp8_activation_input:
         nbytes += activation_input_nbytes(shard, share, read)
-    return memory_pass(nbytes, dtype=shard.recipe.activations)
+    return memory_pass(nbytes, dtype=shard.recipe.activations, form="activation")
 
 
 def write_experts(

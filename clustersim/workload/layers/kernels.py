@@ -121,6 +121,6 @@ def weight_gradient_nbytes(shard: Shard, *matrices: tuple[int, int], tokens: int
     return sum(shard.recipe.activation_operand.nbytes(rows * (m + n)) for m, n in matrices)
 
 
-def memory_pass(nbytes: int, *, dtype: str) -> Kernel:
-    """An element-wise kernel that reads and writes ``nbytes`` [B] in all."""
-    return Kernel(kind="memory", dtype=dtype, flops=0, nbytes=nbytes)
+def memory_pass(nbytes: int, *, dtype: str, form: str = "") -> Kernel:
+    """A kernel that reads and writes ``nbytes`` [B] in all; ``form`` is what it does where it is not element-wise."""
+    return Kernel(kind="memory", dtype=dtype, flops=0, nbytes=nbytes, form=form)

@@ -175,7 +175,7 @@ class _Latent:
     def norms(self, *, passes: int) -> Kernel:
         """The norms of the narrow vectors; the part that is rotated has none."""
         elements = self.shard.rows * (self.narrow - self.latent.rope_dim)
-        return memory_pass(passes * self.shard.width * elements, dtype=self.shard.recipe.activations)
+        return memory_pass(passes * self.shard.width * elements, dtype=self.shard.recipe.activations, form="norm")
 
     def heads(self) -> Kernel:
         """Rotate queries, and the part of the keys that heads share; write keys from it and from what is their own.
@@ -186,7 +186,7 @@ class _Latent:
         rotated = 2 * heads * latent.rope_dim
         keys = heads * latent.nope_dim + latent.rope_dim + heads * latent.query_dim
         nbytes = self.shard.width * self.shard.tokens * (rotated + keys)
-        return memory_pass(nbytes, dtype=self.shard.recipe.activations)
+        return memory_pass(nbytes, dtype=self.shard.recipe.activations, form="rope")
 
     def up(self) -> tuple[Kernel, ...]:
         """From narrow vectors of all tokens to this rank's heads."""
@@ -251,13 +251,13 @@ def _backward(own: _Latent) -> tuple[Piece, ...]:
 
 
 def _core_forward(own: _Latent) -> tuple[Piece, ...]:
-    if own.shard.attention == "flash":
+    if own.shard.attention != "unfused":
         return core_forward(own.core)
     return (Piece(op=_compute("core forward", own.attend.forward())),)
 
 
 def _core_backward(own: _Latent) -> tuple[Piece, ...]:
-    if own.shard.attention == "flash":
+    if own.shard.attention != "unfused":
         return core_backward(own.core)
     return (Piece(op=_compute("core backward", own.attend.backward())),)
 

@@ -32,21 +32,21 @@ def mlp(shard: Shard) -> Block:
         kind="mlp",
         forward=(
             _product("mlp forward", shard, first),
-            _piece("mlp forward", memory_pass(activation, dtype=shard.recipe.activations)),
+            _piece("mlp forward", _activation(shard, activation)),
             _product("mlp forward", shard, second),
         ),
         backward=(
             *([_piece("mlp backward", memory_pass(mask, dtype=shard.recipe.activations))] if shard.dropout else []),
             _product("mlp backward", shard, second, of_gradient=True),
             _weights(*linear_weight_gradient(shard, *second)),
-            _piece("mlp backward", memory_pass(activation_backward, dtype=shard.recipe.activations)),
+            _piece("mlp backward", _activation(shard, activation_backward)),
             _product("mlp backward", shard, first, of_gradient=True),
             _weights(*linear_weight_gradient(shard, *first)),
         ),
         parts=(
             Part(
                 name="activation",
-                op=_compute("mlp activation forward", memory_pass(activation, dtype=shard.recipe.activations)),
+                op=_compute("mlp activation forward", _activation(shard, activation)),
                 kept=w * rows * shard.ffn,
             ),
             norm_part(shard),
@@ -65,6 +65,10 @@ def mlp(shard: Shard) -> Block:
         forward_workspace=shard.full_nbytes,
         backward_workspace=shard.full_nbytes + w * rows * (shard.mlp_in_features + shard.ffn),
     )
+
+
+def _activation(shard: Shard, nbytes: int) -> Kernel:
+    return memory_pass(nbytes, dtype=shard.recipe.activations, form="activation")
 
 
 def _piece(name: str, *kernels: Kernel) -> Piece:

@@ -69,7 +69,7 @@ def norm_part(shard: Shard) -> Part:
 
 
 def _forward(shard: Shard) -> Kernel:
-    return memory_pass(2 * shard.residual_nbytes, dtype=shard.recipe.activations)
+    return memory_pass(2 * shard.residual_nbytes, dtype=shard.recipe.activations, form="norm")
 
 
 def _backward(shard: Shard, *, around: bool) -> tuple[Kernel, ...]:
@@ -84,8 +84,8 @@ def _backward(shard: Shard, *, around: bool) -> tuple[Kernel, ...]:
     """
     x, dtype = shard.residual_nbytes, shard.recipe.activations
     sums = (memory_pass(3 * x, dtype=dtype),) if around else ()
-    weights = () if shard.model.adapters else (memory_pass(2 * x, dtype=dtype),)
-    return (memory_pass(3 * x, dtype=dtype), *weights, *sums)
+    weights = () if shard.model.adapters else (memory_pass(2 * x, dtype=dtype, form="norm"),)
+    return (memory_pass(3 * x, dtype=dtype, form="norm"), *weights, *sums)
 
 
 def _add(shard: Shard) -> Kernel:

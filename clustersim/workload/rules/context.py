@@ -30,7 +30,7 @@ def context_faults(case: Case) -> Iterator[Fault]:
         return
     if plan.cp == 1:
         return
-    if plan.attention != "flash":
+    if plan.attention == "unfused":
         rule = f"must be flash with cp {plan.cp}: ranks pass on rows of its statistics"
         yield Fault(key="plan.attention", value=plan.attention, rule=rule, nearest="flash")
     others = sorted(set(model.num_sublayers()) - _SUBLAYERS) + [name for name in _WHOLE if getattr(model, name)]

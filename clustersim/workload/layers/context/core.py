@@ -94,7 +94,7 @@ class Core:
         flops = pairs2 * self.heads * (self.key_dim + self.value_dim)
         w = self.shard.width
         rows = w * queries * (self.query_features + self.output_features) + w * keys * self.kv_features
-        return self._kernel(flops, rows + 4 * queries * self.heads + self.bias_nbytes, queries, keys)
+        return self._kernel(flops, rows + 4 * queries * self.heads + self.bias_nbytes, queries, keys, backward=False)
 
     def backward(self, *, pairs2: int, queries: int, keys: int) -> Kernel:
         """Gradients of queries, keys and values; parameters as in :meth:`forward`.
@@ -109,9 +109,10 @@ class Core:
         flops = pairs2 * self.heads * (3 * self.key_dim + 2 * self.value_dim)
         w = self.shard.width
         rows = w * queries * (self.query_features + self.output_features) + w * keys * self.kv_features
-        return self._kernel(flops, 2 * rows + 4 * queries * self.heads + 2 * self.bias_nbytes, queries, keys)
+        nbytes = 2 * rows + 4 * queries * self.heads + 2 * self.bias_nbytes
+        return self._kernel(flops, nbytes, queries, keys, backward=True)
 
-    def _kernel(self, flops: int, nbytes: int, queries: int, keys: int) -> Kernel:
+    def _kernel(self, flops: int, nbytes: int, queries: int, keys: int, *, backward: bool) -> Kernel:
         """m queries of a sequence, n keys that each sees at most, k the head's width, batch the heads of all."""
         sequences, most = len(self.masks), self.masks[0].window or keys
         return Kernel(
@@ -123,4 +124,6 @@ class Core:
             n=min(keys // sequences, most),
             k=self.key_dim,
             batch=sequences * self.heads,
+            form=self.shard.attention_form,
+            backward=backward,
         )
