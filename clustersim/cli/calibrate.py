@@ -1,4 +1,4 @@
-"""``clustersim calibrate``: what NCCL costs on a cluster, from measurements on it."""
+"""``clustersim calibrate``: what NCCL costs on a cluster, or kernels on devices, from measurements on them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["calibrate"]
 
 
 def calibrate(
-    what: Literal["nccl"],
+    what: Literal["nccl", "kernels"],
     files: tuple[Path, ...],
     /,
     *,
@@ -27,14 +27,14 @@ def calibrate(
     out: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
-    """Fit the latencies, bandwidths and switch points of a communication library.
+    """Fit what a communication library, or kernels of GPUs, cost.
 
     Parameters
     ----------
     what
-        nccl: NCCL and RCCL
+        nccl: NCCL and RCCL; kernels: products, attention and passes over memory
     files
-        output of nccl-tests or rccl-tests on one cluster; or CSV files of published collectives
+        output of nccl-tests or rccl-tests on one cluster, or CSV files of published collectives; CSV files of kernels
     topology
         what the logs ran on: a topology card or a .toml file
     settings
@@ -46,15 +46,22 @@ def calibrate(
     as_json
         print one JSON object
     """
-    from clustersim.faults import BadInput
+    from clustersim.cli.calibrate_kernels import calibrate_kernels
+    from clustersim.faults import BadInput, Fault
     from clustersim.library.keys import read_settings
     from clustersim.study.calibrate_files import calibrate_files
     from clustersim.study.cluster import unread
 
     values, faults = read_settings(settings)
     faults += [*unread(values), *(_out_faults(out) if out is not None else ())]
+    if what == "kernels":
+        given = {"--topology": topology, "--name": name or None, "--set": list(settings) or None}
+        rule = "has no effect on kernels: rows name their hardware, and cards are named for it"
+        faults += [Fault(key=key, value=value, rule=rule) for key, value in given.items() if value is not None]
     if faults:
         raise BadInput(faults)
+    if what == "kernels":
+        return calibrate_kernels(files, out=out, as_json=as_json)
     made = calibrate_files(files, topology=topology, settings=values, name=name)
     written = _write(made, out) if out is not None else []
     if as_json:

@@ -25,27 +25,33 @@ def validate(
     as_json: Annotated[bool, Parameter(name="--json")] = False,
     out: Path | None = None,
 ) -> int:
-    """Predict measured collectives and tell how far off the predictions are.
+    """Predict measured collectives or kernels and tell how far off the predictions are.
 
     Parameters
     ----------
     data
-        a CSV with the columns hardware, gpus, collective, size_bytes, time_us, and others that say more
+        a CSV: of collectives with the columns hardware, gpus, collective, size_bytes and time_us, of kernels with
+        hardware, op, dtype, m, n, k, metric, value and unit; and others that say more
     by
         one table in place of four: source, family, collective, size, communication, transport, topology, hardware,
-        group, confidence, algo, nccl_version, nodes, gpus or network
+        group, confidence, algo, nccl_version, nodes, gpus or network; of kernels device, part, kind, form, dtype,
+        source, hardware, group, confidence or provenance
     leave_out
-        group or source: also the error of each under numbers calibrated on all others; takes minutes
+        group or source: also the error of each under numbers calibrated on all others; takes minutes. Of kernels: shape
     as_json
         print one JSON object
     out
         a folder for the rows as a CSV and a figure of them
     """
+    from clustersim.cli.validate_kernels import validate_kernels
     from clustersim.faults import BadInput
+    from clustersim.readers import kernel_rows
     from clustersim.study.validate import input_faults
     from clustersim.study.validate import validate as validated
     from clustersim.study.validation_text import validation_text
 
+    if data is not None and kernel_rows.detect(data):
+        return validate_kernels(data, by=by, leave_out=leave_out, as_json=as_json, out=out)
     faults = _faults(data, by, out)
     if data is None or faults:
         raise BadInput([*faults, *([] if data is None else input_faults(data, leave_out))])

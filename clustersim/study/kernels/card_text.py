@@ -11,8 +11,8 @@ from clustersim.hardware.attention_model import AttentionModel
 from clustersim.hardware.gemm_model import GemmModel
 from clustersim.hardware.kernel_models import KernelModels
 from clustersim.hardware.memory_model import MemoryModel
-from clustersim.study.kernel_calibration import Fitted, errors
-from clustersim.study.measured_kernels import MeasuredKernel
+from clustersim.study.kernels.calibration import Fitted, errors
+from clustersim.study.kernels.measured import MeasuredKernel
 
 __all__ = ["kernel_card_text"]
 

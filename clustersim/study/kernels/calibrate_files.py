@@ -16,9 +16,9 @@ from clustersim.library.card import read_card
 from clustersim.library.part import load_part
 from clustersim.readers import kernel_rows
 from clustersim.readers.kernel_rows import KernelRow
-from clustersim.study.kernel_calibration import Fitted, calibrate_kernels, errors, part_of
-from clustersim.study.kernel_cards import kernel_card_text
-from clustersim.study.measured_kernels import MeasuredKernel, place
+from clustersim.study.kernels.calibration import Fitted, calibrate_kernels, errors, part_of
+from clustersim.study.kernels.card_text import kernel_card_text
+from clustersim.study.kernels.measured import MeasuredKernel, place
 
 __all__ = ["GENERIC", "CalibratedKernels", "calibrate_kernel_files", "start_of"]
 

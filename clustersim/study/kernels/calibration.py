@@ -16,7 +16,7 @@ from clustersim.hardware.kernel import Kernel
 from clustersim.hardware.kernel_cost import kernel_cost
 from clustersim.hardware.kernel_models import ALIKE, KernelModels
 from clustersim.hardware.memory_model import FORMS, MemoryModel
-from clustersim.study.measured_kernels import MeasuredKernel
+from clustersim.study.kernels.measured import MeasuredKernel
 
 __all__ = ["Fitted", "calibrate_kernels", "errors", "left_out_errors", "part_of"]
 

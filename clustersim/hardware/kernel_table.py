@@ -1,0 +1,142 @@
+"""A table of measured kernels that stands before another cost model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustersim.hardware.gpu import GPU
+from clustersim.hardware.kernel import Cost, CostModel, Kernel
+from clustersim.hardware.kernel_cost import kernel_cost
+from clustersim.units import Unit
+
+__all__ = ["KernelTable", "TimedKernel"]
+
+_ALONG = 1e-6
+"""How far, of its length, a shape may lie beside the line between two measurements and still be on it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimedKernel:
+    """A measurement: one launch of a kernel on a device, and how long it took.
+
+    Parameters
+    ----------
+    device : str
+        name of the GPU's card
+    kernel : Kernel
+        with ``count`` 1
+    seconds : float
+        from its launch to that of the next [s]
+    """
+
+    device: str
+    kernel: Kernel
+    seconds: Annotated[float, Unit("s")]
+
+    def __post_init__(self) -> None:
+        if not 0 < self.seconds < float("inf"):
+            raise ValueError(f"seconds: {self.seconds} must be positive and finite")
+        if self.kernel.count != 1:
+            raise ValueError(f"kernel.count: {self.kernel.count} must be 1")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sweep:
+    """Measurements that differ in shape only."""
+
+    shapes: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    kernels: tuple[Kernel, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KernelTable:
+    """A cost model that takes a kernel's time from measurements where it has them.
+
+    A kernel with the shape of a measurement takes its time. One between two measurements, on the straight line between
+    their shapes in logarithms, takes what ``beside`` says times the measured over the modelled time, interpolated along
+    the line: m between m₁ and m₂ with the same n and k, or both sides of a square growing. Of several such pairs the
+    nearest counts. Any other kernel, all beyond the measured ones among them, is for ``beside``.
+
+    Parameters
+    ----------
+    rows : Sequence[TimedKernel]
+    beside : CostModel
+        of what the table does not hold
+    """
+
+    rows: Sequence[TimedKernel]
+    beside: CostModel = kernel_cost
+    _sweeps: dict[tuple[object, ...], _Sweep] = field(init=False, repr=False, compare=False)
+    _known: dict[tuple[Kernel, str], Cost | None] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        groups: dict[tuple[object, ...], list[TimedKernel]] = {}
+        for row in self.rows:
+            groups.setdefault(_alike(row.kernel, row.device), []).append(row)
+        sweeps = {
+            key: _Sweep(
+                np.array([_shape(row.kernel) for row in rows]),
+                np.array([row.seconds for row in rows]),
+                tuple(row.kernel for row in rows),
+            )
+            for key, rows in groups.items()
+        }
+        object.__setattr__(self, "_sweeps", sweeps)
+
+    def __call__(self, kernel: Kernel, gpu: GPU) -> Cost:
+        """Seconds of a kernel that has the GPU to itself: ``measured``, ``interpolated``, or what ``beside`` says."""
+        one = replace(kernel, count=1)
+        if (one, gpu.name) not in self._known:
+            self._known[one, gpu.name] = self._look_up(one, gpu)
+        found = self._known[one, gpu.name]
+        return self.beside(kernel, gpu) if found is None else replace(found, seconds=kernel.count * found.seconds)
+
+    def _look_up(self, kernel: Kernel, gpu: GPU) -> Cost | None:
+        sweep = self._sweeps.get(_alike(kernel, gpu.name))
+        if sweep is None:
+            return None
+        away = sweep.shapes - np.array(_shape(kernel))
+        far = np.sqrt((away**2).sum(axis=1))
+        modelled = self.beside(kernel, gpu)
+        if not far.min():
+            same = float(np.median(sweep.seconds[far == 0]))
+            return Cost(seconds=same, bound=modelled.bound, provenance="measured")
+        pair = _around(away, far)
+        if pair is None:
+            return None
+        weight = far[pair[1]] / (far[pair[0]] + far[pair[1]])
+        ratios = [sweep.seconds[i] / self.beside(sweep.kernels[i], gpu).seconds for i in pair]
+        ratio = float(np.exp(weight * np.log(ratios[0]) + (1 - weight) * np.log(ratios[1])))
+        return Cost(seconds=ratio * modelled.seconds, bound=modelled.bound, provenance="interpolated")
+
+
+def _around(away: NDArray[np.float64], far: NDArray[np.float64]) -> tuple[int, int] | None:
+    """The two nearest measurements with the origin on the line between them; None when there are none."""
+    ways = away / far[:, None]
+    opposite = ways @ ways.T < _ALONG**2 / 2 - 1
+    if not opposite.any():
+        return None
+    lengths = np.where(opposite, far[:, None] + far[None, :], np.inf)
+    first, second = np.unravel_index(int(lengths.argmin()), lengths.shape)
+    return int(first), int(second)
+
+
+def _alike(kernel: Kernel, device: str) -> tuple[object, ...]:
+    """What two kernels must share for one to tell of the other: masks count by the share of pairs they leave."""
+    pairs = kernel.m * kernel.n * kernel.batch * kernel.k
+    share = round(kernel.flops / pairs, 2) if kernel.kind == "attention" and pairs else 0.0
+    shaped = bool(kernel.m and kernel.n and kernel.k)
+    return (device, kernel.kind, kernel.dtype, kernel.form, kernel.backward, shaped, share)
+
+
+def _shape(kernel: Kernel) -> tuple[float, ...]:
+    """Logarithms of the sizes that a kernel's time depends on."""
+    if kernel.kind == "memory" or not (kernel.m and kernel.n and kernel.k):
+        return tuple(np.log([max(kernel.nbytes, 1), max(kernel.flops, 1)]).tolist())
+    return tuple(np.log([kernel.m, kernel.n, kernel.k, kernel.batch]).tolist())

@@ -1,0 +1,170 @@
+"""A user's own table of measured kernels, CSV or Parquet."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from clustersim.faults import BadInput, Fault, nearest_name
+from clustersim.hardware.kernel import Kernel, KernelKind
+from clustersim.hardware.kernel_table import KernelTable, TimedKernel
+
+__all__ = ["COLUMNS", "read"]
+
+_WIDTH = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "mxfp8": 33 / 32, "nvfp4": 9 / 16}
+
+COLUMNS: Mapping[str, str] = {
+    "device": "name of the GPU's card",
+    "kind": "gemm, attention or memory",
+    "dtype": ", ".join(_WIDTH),
+    "m": "rows of the result; queries of a sequence",
+    "n": "columns of the result; keys that a query meets at most",
+    "k": "length of the sums; columns of a head",
+    "batch": "products of one launch; heads of all sequences; 1 when empty",
+    "form": "which kernel of its kind, flash-3 or norm; empty for the usual one",
+    "backward": "1 for the gradients of attention; 0 when empty",
+    "causal": "1 where attention sees no later token; 0 when empty",
+    "nbytes": "read and written, of a pass over memory [B]; of others counted from the shape when empty",
+    "time_us": "from one launch to the next [us]",
+}
+"""Columns and what stands in them. ``device``, ``kind``, ``dtype`` and ``time_us`` must be there."""
+
+_REQUIRED = ("device", "kind", "dtype", "time_us")
+_COUNTS = ("m", "n", "k", "batch", "nbytes")
+_FLAGS = ("backward", "causal")
+
+
+def read(path: str | Path) -> KernelTable:
+    """Read a table.
+
+    Parameters
+    ----------
+    path : str or Path
+        a file whose name ends in ``.csv``, or in ``.parquet`` (which needs pyarrow), with columns of :data:`COLUMNS`
+
+    Raises
+    ------
+    BadInput
+        with every unknown and missing column and every bad value: row, column, value, rule
+    """
+    path = Path(path)
+    header, records = _parquet(path) if path.suffix == ".parquet" else _csv(path)
+    faults = [
+        Fault(file=str(path), key=f"column {name}", value=None, rule="must be there")
+        for name in _REQUIRED
+        if name not in header
+    ]
+    for name in header:
+        if name not in COLUMNS:
+            rule, near = f"is not a column here; legal: {', '.join(COLUMNS)}", nearest_name(name, COLUMNS)
+            faults.append(Fault(file=str(path), key="columns", value=name, rule=rule, nearest=near))
+    rows = []
+    for number, fields in enumerate(() if faults else records, start=1):
+        row, wrong = _row(path, number, fields)
+        faults += wrong
+        rows += row
+    if not faults and not rows:
+        faults.append(Fault(file=str(path), key="file", value=path.name, rule="must have rows"))
+    if faults:
+        raise BadInput(faults)
+    return KernelTable(rows=tuple(rows))
+
+
+def _csv(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True, restval="")
+            return [name.strip() for name in reader.fieldnames or ()], list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        rule = f"must be a readable CSV file: {error}"
+        raise BadInput([Fault(file=str(path), key="file", value=str(path), rule=rule)]) from error
+
+
+def _parquet(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        rule = "needs pyarrow, which is not installed; a CSV does not"
+        raise BadInput([Fault(file=str(path), key="file", value=path.name, rule=rule)]) from None
+    try:
+        table = pq.read_table(path)
+    except (OSError, ValueError) as error:
+        rule = f"must be a readable Parquet file: {error}"
+        raise BadInput([Fault(file=str(path), key="file", value=str(path), rule=rule)]) from error
+    records: list[dict[str, Any]] = table.to_pylist()
+    return list(table.column_names), [
+        {name: "" if value is None else str(value) for name, value in record.items()} for record in records
+    ]
+
+
+def _row(path: Path, number: int, fields: Mapping[str, str]) -> tuple[list[TimedKernel], list[Fault]]:
+    given = {name: str(text).strip() for name, text in fields.items() if name and str(text).strip()}
+    faults = list(_faults(given))
+    if faults:
+        return [], [Fault(file=str(path), key=f"row {number}, column {key}", value=v, rule=r) for key, v, r in faults]
+    counts = {name: int(float(given[name])) for name in _COUNTS if name in given}
+    kernel = _kernel(given, counts)
+    return [TimedKernel(device=given["device"], kernel=kernel, seconds=float(given["time_us"]) / 1e6)], []
+
+
+def _faults(given: Mapping[str, str]) -> Iterator[tuple[str, str | None, str]]:
+    """(column, value, rule) of everything that is wrong with a row."""
+    for name in _REQUIRED:
+        if name not in given:
+            yield name, None, "must be given"
+    kind = given.get("kind", "")
+    if kind and kind not in get_args(KernelKind):
+        yield "kind", kind, f"must be one of {', '.join(get_args(KernelKind))}"
+    if given.get("dtype", "fp32") not in _WIDTH:
+        yield "dtype", given["dtype"], f"must be one of {', '.join(_WIDTH)}"
+    for name in _COUNTS:
+        number = _number(given.get(name, "1"))
+        if number is None or number < 1 or number != int(number):
+            yield name, given[name], "must be a whole number from 1"
+    for name in _FLAGS:
+        if given.get(name, "0") not in ("0", "1", "False", "True"):
+            yield name, given[name], "must be 0 or 1"
+    time = _number(given.get("time_us", "1"))
+    if time is None or time <= 0:
+        yield "time_us", given["time_us"], "must be a finite number above 0"
+    wanted = ("nbytes",) if kind == "memory" else ("m", "n", "k")
+    for name in wanted:
+        if name not in given:
+            yield name, None, f"must be given for {kind or 'a kernel'}"
+
+
+def _kernel(given: Mapping[str, str], counts: Mapping[str, int]) -> Kernel:
+    kind: KernelKind = given["kind"]  # type: ignore[assignment]
+    dtype, form = given["dtype"], given.get("form", "")
+    if kind == "memory":
+        return Kernel(kind=kind, dtype=dtype, flops=0, nbytes=counts["nbytes"], form=form)
+    m, n, k, batch = (counts.get(name, 1) for name in ("m", "n", "k", "batch"))
+    backward, causal = (given.get(name, "0") in ("1", "True") for name in _FLAGS)
+    width = _WIDTH[dtype]
+    if kind == "gemm":
+        flops, nbytes = 2 * batch * m * n * k, round(batch * (width * (m * k + k * n) + max(width, 2) * m * n))
+    else:
+        flops = (10 if backward else 4) * batch * m * n * k // (1 + causal)
+        nbytes = round(width * (1 + backward) * 2 * batch * (m + n) * k)
+    return Kernel(
+        kind=kind,
+        dtype=dtype,
+        flops=flops,
+        nbytes=counts.get("nbytes", nbytes),
+        m=m,
+        n=n,
+        k=k,
+        batch=batch,
+        form=form,
+        backward=backward,
+    )
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if abs(value) < float("inf") else None

@@ -1,0 +1,1 @@
+"""Measured kernels: placed on devices, calibrated from, and told beside predictions."""
