@@ -34,6 +34,7 @@ COLUMNS: Mapping[str, str] = {
 _REQUIRED = ("device", "kind", "dtype", "time_us")
 _COUNTS = ("m", "n", "k", "batch", "nbytes")
 _FLAGS = ("backward", "causal")
+_NO, _YES = ("0", "0.0", "False"), ("1", "1.0", "True")
 
 
 def read(path: str | Path) -> KernelTable:
@@ -124,7 +125,7 @@ def _faults(given: Mapping[str, str]) -> Iterator[tuple[str, str | None, str]]:
         if number is None or number < 1 or number != int(number):
             yield name, given[name], "must be a whole number from 1"
     for name in _FLAGS:
-        if given.get(name, "0") not in ("0", "1", "False", "True"):
+        if given.get(name, "0") not in (*_NO, *_YES):
             yield name, given[name], "must be 0 or 1"
     time = _number(given.get("time_us", "1"))
     if time is None or time <= 0:
@@ -141,7 +142,7 @@ def _kernel(given: Mapping[str, str], counts: Mapping[str, int]) -> Kernel:
     if kind == "memory":
         return Kernel(kind=kind, dtype=dtype, flops=0, nbytes=counts["nbytes"], form=form)
     m, n, k, batch = (counts.get(name, 1) for name in ("m", "n", "k", "batch"))
-    backward, causal = (given.get(name, "0") in ("1", "True") for name in _FLAGS)
+    backward, causal = (given.get(name, "0") in _YES for name in _FLAGS)
     width = _WIDTH[dtype]
     if kind == "gemm":
         flops, nbytes = 2 * batch * m * n * k, round(batch * (width * (m * k + k * n) + max(width, 2) * m * n))

@@ -1,4 +1,4 @@
-"""The roofline: below both roofs, monotone, and near published kernels."""
+"""The roofline, which stands for kernels without a shape: below both roofs, monotone, near published kernels."""
 
 from __future__ import annotations
 

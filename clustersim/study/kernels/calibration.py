@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 _LEAST_ROWS = 6
 """Rows of a dtype or of an attention kernel below which its numbers stay those of the start."""
 
-_PULL = 0.05
+_PULL = 0.1
 """Weight with which each number is held near its start, in relative size; a row weighs 1 in the logarithm of time."""
 
 _SMOOTH = 0.1
@@ -118,7 +118,7 @@ def errors(rows: Sequence[MeasuredKernel], models: KernelModels | None = None) -
     found = np.empty(len(rows))
     for i, row in enumerate(rows):
         gpu = row.gpu if models is None else replace(row.gpu, kernels=models)
-        found[i] = sum(kernel_cost(kernel, gpu).seconds for kernel in row.kernels) / row.seconds - 1
+        found[i] = sum(_seconds(kernel, gpu) for kernel in row.kernels) / row.seconds - 1
     return found
 
 
@@ -136,15 +136,16 @@ def left_out_errors(rows: Sequence[MeasuredKernel], start: KernelModels, *, fold
     for fold in range(folds):
         out = [row for row, of in zip(rows, lot.tolist(), strict=True) if of == fold]
         others = [row for row, of in zip(rows, lot.tolist(), strict=True) if of != fold]
-        found[lot == fold] = errors(out, _with_all(calibrate_kernels(others, start).models, out))
+        found[lot == fold] = errors(out, calibrate_kernels(others, start).models)
     return found
 
 
-def _with_all(models: KernelModels, rows: Sequence[MeasuredKernel]) -> KernelModels:
-    """``models`` with the usual attention kernel's numbers for kernels that too few rows are of to calibrate them."""
-    usual = models.attention[models.usual_attention]
-    missing = {row.kernel.form or models.usual_attention: usual for row in rows if row.kind == "attention"}
-    return replace(models, attention={**missing, **models.attention})
+def _seconds(kernel: Kernel, gpu: GPU) -> float:
+    """As predicted; by the usual attention kernel where the device has no numbers of the one that was measured."""
+    try:
+        return kernel_cost(kernel, gpu).seconds
+    except KeyError:
+        return kernel_cost(replace(kernel, form=""), gpu).seconds
 
 
 def _fit_part(

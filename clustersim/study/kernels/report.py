@@ -44,7 +44,7 @@ class ValidatedKernel:
     predicted : float, optional
         [s]
     reason : str
-        why it was refused, one of :data:`clustersim.study.kernels.measured.REASONS`
+        why it was refused, one of :data:`clustersim.study.kernels.measured.REASONS`, or that the device's card lacks the kernel
     labels : Mapping[str, str]
         by :data:`LABELS`
     left_out_error : float, optional
@@ -203,8 +203,11 @@ def _by_device(placed: Sequence[MeasuredKernel]) -> Iterator[list[int]]:
 
 
 def _validated(row: MeasuredKernel, left_out: float | None) -> ValidatedKernel:
-    costs = [kernel_cost(kernel, row.gpu) for kernel in row.kernels]
-    named = kernel_cost(row.kernel, row.gpu)
+    try:
+        costs = [kernel_cost(kernel, row.gpu) for kernel in row.kernels]
+    except KeyError:
+        return ValidatedKernel(line=row.row.line, id=row.row.id, reason="no numbers of such a kernel on the device")
+    named = costs[row.kernels.index(row.kernel)]
     return ValidatedKernel(
         line=row.row.line,
         id=row.row.id,

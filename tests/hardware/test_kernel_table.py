@@ -1,0 +1,85 @@
+"""A table of own measurements: exact where it has a row, interpolated between two, the model elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from clustersim.hardware.kernel import Kernel
+from clustersim.hardware.kernel_cost import kernel_cost
+from clustersim.hardware.kernel_table import KernelTable, TimedKernel
+from clustersim.library import load_part
+
+H100, A100 = load_part("gpu", "h100-sxm"), load_part("gpu", "a100-sxm-80gb")
+
+
+def gemm(m: int, n: int = 4096, k: int = 4096) -> Kernel:
+    return Kernel(kind="gemm", dtype="bf16", flops=2 * m * n * k, nbytes=2 * (m * k + k * n + m * n), m=m, n=n, k=k)
+
+
+def slower(kernel: Kernel, factor: float) -> TimedKernel:
+    return TimedKernel(device="h100-sxm", kernel=kernel, seconds=factor * kernel_cost(kernel, H100).seconds)
+
+
+def test_a_measured_shape_takes_its_time() -> None:
+    table = KernelTable(rows=[slower(gemm(512), 2.0), slower(gemm(512), 2.2), slower(gemm(512), 9.0)])
+    cost = table(replace(gemm(512), count=3), H100)
+    assert cost.provenance == "measured"
+    assert cost.seconds == pytest.approx(3 * 2.2 * kernel_cost(gemm(512), H100).seconds)
+
+
+def test_between_two_measurements_their_ratio_to_the_model_is_interpolated() -> None:
+    table = KernelTable(rows=[slower(gemm(512), 2.0), slower(gemm(8192), 0.5)])
+    cost = table(gemm(2048), H100)
+    assert cost.provenance == "interpolated"
+    assert cost.seconds / kernel_cost(gemm(2048), H100).seconds == pytest.approx(1.0)
+
+
+def test_squares_grow_along_a_line_too() -> None:
+    table = KernelTable(rows=[slower(gemm(n, n, n), 1.5) for n in (1024, 4096)])
+    cost = table(gemm(2048, 2048, 2048), H100)
+    assert cost.provenance == "interpolated"
+    assert cost.seconds == pytest.approx(1.5 * kernel_cost(gemm(2048, 2048, 2048), H100).seconds)
+
+
+def test_the_nearest_pair_counts() -> None:
+    rows = [slower(gemm(m), factor) for m, factor in ((256, 4.0), (1024, 2.0), (4096, 2.0), (16384, 4.0))]
+    assert KernelTable(rows=rows)(gemm(2048), H100).seconds == pytest.approx(
+        2.0 * kernel_cost(gemm(2048), H100).seconds
+    )
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        gemm(256),
+        gemm(9000),
+        gemm(2048, n=4100),
+        replace(gemm(2048), dtype="fp16"),
+        Kernel(kind="memory", dtype="bf16", flops=0, nbytes=10**8),
+    ],
+)
+def test_outside_of_the_table_the_model_answers(kernel: Kernel) -> None:
+    table = KernelTable(rows=[slower(gemm(512), 2.0), slower(gemm(8192), 0.5)])
+    assert table(kernel, H100) == kernel_cost(kernel, H100)
+
+
+def test_a_table_is_of_its_device() -> None:
+    table = KernelTable(rows=[slower(gemm(512), 2.0)])
+    assert table(gemm(512), A100) == kernel_cost(gemm(512), A100)
+
+
+def test_gradients_and_masks_are_kernels_of_their_own() -> None:
+    full = Kernel(kind="attention", dtype="bf16", flops=4 * 1024**2 * 128, nbytes=10**6, m=1024, n=1024, k=128)
+    causal, backward = replace(full, flops=full.flops // 2), replace(full, backward=True)
+    table = KernelTable(rows=[slower(full, 2.0)])
+    assert table(full, H100).provenance == "measured"
+    assert {table(other, H100).provenance for other in (causal, backward)}.isdisjoint({"measured", "interpolated"})
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, np.inf])
+def test_a_time_must_be_one(seconds: float) -> None:
+    with pytest.raises(ValueError, match="seconds"):
+        TimedKernel(device="h100-sxm", kernel=gemm(1), seconds=seconds)
