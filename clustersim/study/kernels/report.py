@@ -44,7 +44,8 @@ class ValidatedKernel:
     predicted : float, optional
         [s]
     reason : str
-        why it was refused, one of :data:`clustersim.study.kernels.measured.REASONS`, or that the device's card lacks the kernel
+        why it was refused: one of :data:`clustersim.study.kernels.measured.REASONS`, or the device's card lacks the
+        kernel
     labels : Mapping[str, str]
         by :data:`LABELS`
     left_out_error : float, optional

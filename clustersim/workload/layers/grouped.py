@@ -21,8 +21,9 @@ def grouped(
     *,
     cast: bool = True,
 ) -> tuple[Kernel, ...]:
-    """The same product for several experts: a launch for each that has tokens, so that few tokens are slow.
+    """The same product for several experts in grouped launches, one for each number of tokens that experts have.
 
+    Tiles of all experts of a launch are dealt to the device together, but few tokens still fill few rows of a tile.
     What is cast is cast in one pass over all tokens.
 
     Parameters
@@ -43,5 +44,10 @@ def grouped(
     launches = sorted(Counter(n for n in tokens if n).items())
     return (
         *casts,
-        *(replace(product(shard, features_in, features_out, tokens=n)[-1], count=count) for n, count in launches),
+        *(_together(product(shard, features_in, features_out, tokens=n)[-1], count) for n, count in launches),
     )
+
+
+def _together(product: Kernel, count: int) -> Kernel:
+    """``count`` equal products in one launch."""
+    return replace(product, flops=count * product.flops, nbytes=count * product.nbytes, batch=count)

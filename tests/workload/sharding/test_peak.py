@@ -49,7 +49,8 @@ def test_never_more_groups_than_asked_for(prefetch: int, micro_batches: int, new
 def test_without_a_limit_gathers_run_ahead(new_step: Callable[..., cs.Job]) -> None:
     cluster = cs.load_topology("dgx-h100", nodes=2)
     limited, free = (
-        gathered(cs.simulate(cluster, new_step(fsdp=True, limit_gathers=limit), cost=QUICK)).max() for limit in (True, False)
+        gathered(cs.simulate(cluster, new_step(fsdp=True, limit_gathers=limit), cost=QUICK)).max()
+        for limit in (True, False)
     )
     assert limited <= 2 * 2 * LAYER < free
 
