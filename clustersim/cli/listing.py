@@ -23,8 +23,8 @@ def list_(
     Parameters
     ----------
     kind
-        one kind only: job, model, graph, topology, gpu, cpu, superchip, link, nic, switch, drive, communication,
-        transport
+        one kind only: job, model, graph, topology, gpu, kernels, cpu, superchip, link, nic, switch, drive,
+        communication, transport
     as_json
         print one JSON object: kind -> cards
     """

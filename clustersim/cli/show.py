@@ -30,7 +30,7 @@ def show(
     Parameters
     ----------
     kind
-        keys, model, graph, topology, job, or a kind of part: gpu, cpu, superchip, link, nic, switch, drive,
+        keys, model, graph, topology, job, or a kind of part: gpu, kernels, cpu, superchip, link, nic, switch, drive,
         communication, transport
     name
         a card or a file; for a model also a Hugging Face config.json, for a graph also a table of ops
@@ -239,6 +239,7 @@ def _any_part(name: str) -> dict[str, Any]:
 
     parts = {kind: [card for card, _ in found] for kind, found in list_cards().items() if "parts" in KINDS[kind]}
     having = [kind for kind, names in parts.items() if name in names]
+    having = [kind for kind in having if kind != "kernels"] or having  # a GPU shows its kernels
     if len(having) == 1:
         return _part(having[0], name)
     if having:
