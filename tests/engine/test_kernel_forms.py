@@ -32,8 +32,8 @@ def test_a_kernel_that_the_device_lacks_is_refused() -> None:
 
 def test_own_measurements_come_first() -> None:
     job = step("flash")
-    kernels = {k for role in job.programs for op in role.ops if isinstance(op, cs.Compute) for k in op.kernels}
-    product = next(k for k in kernels if k.kind == "gemm" and k.m and k.count == 1)
+    kernels = {k for role in job.programs for op in role.arrays().ops if isinstance(op, cs.Compute) for k in op.kernels}
+    product = max((k for k in kernels if k.kind == "gemm" and k.count == 1), key=lambda k: (k.flops, k.nbytes))
     gpu = load_part("gpu", "h100-sxm")
     slow = TimedKernel(device=gpu.name, kernel=product, seconds=1000 * kernel_cost(product, gpu).seconds)
     found = cs.summary(cs.simulate(H100, job, cost=KernelTable(rows=[slow])))
