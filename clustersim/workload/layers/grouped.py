@@ -21,10 +21,11 @@ def grouped(
     *,
     cast: bool = True,
 ) -> tuple[Kernel, ...]:
-    """The same product for several experts in grouped launches, one for each number of tokens that experts have.
+    """The same product for several experts in one grouped launch.
 
-    Tiles of all experts of a launch are dealt to the device together, but few tokens still fill few rows of a tile.
-    What is cast is cast in one pass over all tokens.
+    Its tiles are dealt to the device together. FLOP and bytes are those of all experts. The mean counts as rows of each,
+    so that few tokens fill few rows of a tile; what unequal shares leave unfilled is not told apart. What is cast is
+    cast in one pass over all tokens.
 
     Parameters
     ----------
@@ -41,13 +42,13 @@ def grouped(
     if not sum(tokens):
         return ()
     casts = product(shard, features_in, features_out, tokens=sum(tokens))[:-1] if cast else ()
-    launches = sorted(Counter(n for n in tokens if n).items())
-    return (
-        *casts,
-        *(_together(product(shard, features_in, features_out, tokens=n)[-1], count) for n, count in launches),
+    shares = [(product(shard, features_in, features_out, tokens=n)[-1], k) for n, k in Counter(tokens).items() if n]
+    num_experts = sum(count for _, count in shares)
+    mean = product(shard, features_in, features_out, tokens=-(-sum(tokens) // num_experts))[-1]
+    together = replace(
+        mean,
+        flops=sum(count * one.flops for one, count in shares),
+        nbytes=sum(count * one.nbytes for one, count in shares),
+        batch=num_experts,
     )
-
-
-def _together(product: Kernel, count: int) -> Kernel:
-    """``count`` equal products in one launch."""
-    return replace(product, flops=count * product.flops, nbytes=count * product.nbytes, batch=count)
+    return (*casts, together)
