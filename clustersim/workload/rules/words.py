@@ -50,6 +50,10 @@ def word_faults(case: Case) -> Iterator[Fault]:
         value = getattr(plan, name)
         if not isinstance(value, bool) and not (name in ("sequence_parallel", "reduce_each") and value is None):
             yield Fault(key=f"plan.{name}", value=value, rule="must be true or false", nearest=bool(value))
+    sharding: object = plan.sharding
+    if sharding is not None and not callable(sharding):
+        rule = "must be a callable: ranks that hold the same weights -> Sharding"
+        yield Fault(key="plan.sharding", value=sharding, rule=rule)
     order = plan.axis_order if isinstance(plan.axis_order, list | tuple) else ()
     if sorted(map(str, order)) != sorted(_AXES):
         yield Fault(
