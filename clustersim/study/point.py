@@ -220,7 +220,7 @@ def _given(setup: JobSetup, table: str) -> dict[str, Any]:
 def _case(model: Model, values: Mapping[str, Any], num_devices: int) -> Case:
     """The combination to check."""
     plan = {key.removeprefix("plan."): value for key, value in values.items() if key.startswith("plan.")}
-    batch = {key: values[key] or 0 for key in _BATCH}
+    batch: dict[str, Any] = {key: values[key] or 0 for key in _BATCH}
     batch |= {key: values[key] for key in ("seq_lens", "seq_seed")}
     return Case(model=model, plan=ParallelPlan(**plan), dtype=values["dtype"], num_devices=num_devices, **batch)
 
