@@ -99,7 +99,7 @@ class Attend:
         shard, scores = self.shard, self.scores_nbytes
         output = shard.tokens * self.output_features
         if shard.attention == "flash":
-            inside = (Kept("log-sum-exp", block, 4 * shard.tokens * shard.heads, part="core"),)
+            inside: tuple[Kept, ...] = (Kept("log-sum-exp", block, 4 * shard.tokens * shard.heads, part="core"),)
             if shard.recipe.quantisation or shard.context.keeps_twice:
                 inside += (Kept("attention output of the kernel", block, shard.width * output),)
         else:
