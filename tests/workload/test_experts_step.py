@@ -234,3 +234,20 @@ def test_a_module_that_predicts_a_second_token(moe: Model, flops_of: Callable[..
     whole = step(model, ep=4).programs[0].resident["gpu/weights"]
     halves = sum(p.resident["gpu/weights"] for p in step(model, ep=4, pp=2).programs)
     assert halves == whole + embedding  # the last stage has a copy of it
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [{"dispatch": "deepep"}, {"overlap_dispatch": 2}, {"overlap_shared": True}, {"fp8_dispatch": True}],
+)
+@pytest.mark.parametrize("etp", [1, 2])
+def test_how_tokens_are_sent_changes_nothing_where_none_is(moe: Model, plan: dict[str, Any], etp: int) -> None:
+    assert moe.experts is not None
+    shared = replace(moe, experts=replace(moe.experts, num_shared=1, shared_ffn_hidden=F))
+    batch = {"global_batch": 8, "micro_batch": 1, "seq_len": S, "dtype": "fp8"}
+    plain, other = (training_step(shared, ParallelPlan(dp=4, etp=etp, **given), **batch) for given in ({}, plan))
+    assert any("no effect with ep 1" in note for note in other.notes)
+    one, two = plain.programs[0].arrays(), other.programs[0].arrays()
+    assert one.ops == two.ops
+    for name in ("op", "stream", "edges", "memory"):
+        assert np.array_equal(getattr(one, name), getattr(two, name))
