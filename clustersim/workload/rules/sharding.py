@@ -115,10 +115,10 @@ def sharding_notes(case: Case) -> Iterator[str]:
         idle = {"reduce_dtype", "reduce_each", "zeropp", "sync_every"}
         for name in sorted(given & (idle | {"gather_dtype"} if plan.zero in (1, 2) else idle)):
             yield f"plan.{name}: no effect with dp 1"
-    elif plan.reduce_each is not None and not splits and case.num_micro_batches == 1:
-        yield "plan.reduce_each: no effect with one micro-batch"
     elif plan.reduce_each is False and not splits and plan.zero < 2:
         yield "plan.reduce_each: no effect: gradients that are held whole are reduced after the last micro-batch"
+    elif plan.reduce_each and not splits and plan.zero < 2 and case.num_micro_batches == 1:
+        yield "plan.reduce_each: with one micro-batch it decides on the buckets alone"
     if plan.zeropp and plan.zeropp_ranks >= ranks:
         for name in sorted(set(plan.zeropp) & {"hpz", "qgz"}):
             yield f"plan.zeropp: {name}: no effect with plan.zeropp_ranks {plan.zeropp_ranks} of {ranks} ranks"
