@@ -28,15 +28,23 @@ def word_faults(case: Case) -> Iterator[Fault]:
     choices: list[tuple[str, object, Sequence[str]]] = [
         ("plan.recompute", plan.recompute, get_args(Recompute)),
         ("plan.recompute_method", plan.recompute_method, get_args(RecomputeMethod)),
-        *(("plan.recompute_modules", name, tuple(MODULES)) for name in plan.recompute_modules),
         ("plan.attention", plan.attention, get_args(Attention)),
         ("plan.context", plan.context, tuple(METHODS)),
         ("plan.sync_dtype", plan.sync_dtype, tuple(WIDTH)),
-        *(("plan.zeropp", name, PARTS) for name in plan.zeropp),
     ]
     optional = {f"plan.{name}": getattr(plan, name) for name in ("gradient_dtype", "gather_dtype", "reduce_dtype")}
     choices += [(key, given, tuple(WIDTH)) for key, given in optional.items() if given is not None]
-    if isinstance(plan.optimizer, str):
+    lists: tuple[tuple[str, object, Sequence[str]], ...] = (
+        ("plan.recompute_modules", plan.recompute_modules, tuple(MODULES)),
+        ("plan.zeropp", plan.zeropp, PARTS),
+    )
+    for key, listed, names in lists:
+        if isinstance(listed, list | tuple):
+            choices += [(key, name, names) for name in listed]
+        else:
+            rule = f"must be a list of some of {', '.join(names)}"
+            yield Fault(key=key, value=listed, rule=rule, nearest=[listed] if listed in names else [names[0]])
+    if not callable(getattr(plan.optimizer, "state_nbytes", None)):
         choices.append(("plan.optimizer", plan.optimizer, tuple(OPTIMIZERS)))
     if not (plan.schedule is None or callable(plan.schedule) or is_path(plan.schedule)):
         choices.append(("plan.schedule", plan.schedule, tuple(SCHEDULES)))
