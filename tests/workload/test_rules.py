@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from clustersim.faults import Fault
+from clustersim.library.model import load_model
 from clustersim.workload.case import Case
 from clustersim.workload.model import Model
 from clustersim.workload.plan import ParallelPlan
@@ -18,6 +19,14 @@ BATCH = {"global_batch": 64, "micro_batch": 2, "seq_len": 128, "dtype": "bf16"}
 
 def faults(model: Model, plan: dict[str, Any], **batch: Any) -> tuple[Fault, ...]:
     return find_faults(Case(model=model, plan=ParallelPlan(**{"dp": 1} | plan), **(BATCH | batch)))
+
+
+def test_an_image_keeps_its_tokens_where_ranks_do_not_divide_them() -> None:
+    model = load_model("vit-b-16")
+    plan, tokens = {"tp": 2}, {"seq_len": 197}
+    (fault,) = faults(model, plan, **tokens)
+    assert (fault.key, fault.nearest) == ("plan.sequence_parallel", False)
+    assert faults(model, plan | {"sequence_parallel": False}, **tokens) == ()
 
 
 def test_a_legal_plan_has_none(llama: Model) -> None:
