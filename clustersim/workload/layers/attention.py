@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.activations import kept_by_block
+from clustersim.workload.kept import Kept, kept_nbytes
 from clustersim.workload.layers.block import Block, Part
-from clustersim.workload.layers.context.core import Core
 from clustersim.workload.layers.context.passes import core_backward, core_forward, core_workspace
+from clustersim.workload.layers.core import Core
 from clustersim.workload.layers.joined import joined
 from clustersim.workload.layers.kernels import (
-    gemm,
+    dropout_backward,
     linear_weight_gradient,
     memory_pass,
     weight_gradient_nbytes,
@@ -21,7 +21,7 @@ from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
-__all__ = ["attention"]
+__all__ = ["attention", "attention_kept"]
 
 
 def attention(shard: Shard) -> Block:
@@ -36,10 +36,10 @@ def attention(shard: Shard) -> Block:
     model, rows, w = shard.model, shard.tokens, shard.width
     qkv = (model.hidden, shard.qkv_features)
     out = (shard.query_features, model.hidden)
-    core_kept = kept_by_block(shard, "attention", part="core")
-    scores = w * _scores(shard) if shard.attention == "unfused" else 0
-    bias = _position_bias(shard) // shard.micro_batch
-    across = core_workspace(_core(shard))
+    core, kept = _core(shard), attention_kept(shard)
+    scores = core.scores_nbytes
+    bias = core.bias_nbytes // shard.micro_batch
+    across = core_workspace(core)
     return Block(
         kind="attention",
         forward=joined(
@@ -47,23 +47,23 @@ def attention(shard: Shard) -> Block:
                 _product("attention forward", shard, qkv),
                 *(_piece("attention forward", kernel) for kernel in _between(shard, passes=2)),
             ),
-            _core_forward(shard),
+            core_forward(core),
             (_product("attention forward", shard, out),),
         ),
         backward=joined(
             (
-                *(_piece("attention backward", mask) for mask in _mask_backward(shard)),
+                *(_piece("attention backward", mask) for mask in dropout_backward(shard)),
                 _product("attention backward", shard, out, of_gradient=True),
                 _weights(*linear_weight_gradient(shard, *out)),
             ),
-            _core_backward(shard),
+            core_backward(core),
             (
                 *(_piece("attention backward", kernel) for kernel in _between(shard, passes=3)),
                 _product("attention backward", shard, qkv, of_gradient=True),
                 _weights(*linear_weight_gradient(shard, *qkv)),
             ),
         ),
-        parts=(Part(name="core", op=_core_forward(shard), kept=core_kept), norm_part(shard)),
+        parts=(Part(name="core", op=core_forward(core), kept=kept_nbytes(kept, "core")), norm_part(shard)),
         parameters=_parameters(shard),
         replicated_parameters=model.attention_output_bias * model.hidden + _qk_norm_parameters(shard),
         matrices=(
@@ -73,7 +73,7 @@ def attention(shard: Shard) -> Block:
         ),
         gathers=True,
         reduces=True,
-        kept=kept_by_block(shard, "attention"),
+        kept=kept_nbytes(kept),
         weight_kept=weight_gradient_nbytes(shard, qkv, out),
         forward_workspace=shard.full_nbytes + scores + bias + across[0],
         backward_workspace=shard.full_nbytes
@@ -81,6 +81,19 @@ def attention(shard: Shard) -> Block:
         + w * rows * (shard.query_features + shard.qkv_features)
         + 2 * scores
         + 2 * bias,
+    )
+
+
+def attention_kept(shard: Shard) -> tuple[Kept, ...]:
+    """What it keeps; under sequence parallelism its input as this rank's part, which is gathered again."""
+    tokens = shard.width * shard.tokens
+    block_input = shard.recipe.activation_operand.nbytes(shard.rows * shard.model.hidden)
+    normed = shard.model.qk_norm * (shard.query_features + shard.key_features)
+    return (
+        Kept("attention input", "attention", block_input, part="norm"),
+        Kept("queries, keys, values", "attention", tokens * shard.qkv_features),
+        Kept("queries, keys before their norm", "attention", tokens * normed),
+        *_core(shard).kept("attention"),
     )
 
 
@@ -115,14 +128,10 @@ def _qk_norm_parameters(shard: Shard) -> int:
     return shard.model.qk_norm * 2 * shard.model.head_dim * (2 if shard.model.norm_bias else 1)
 
 
-def _scores(shard: Shard) -> int:
-    """Elements of the score matrices of this rank's heads, the whole square."""
-    return shard.micro_batch * shard.heads * shard.seq_len**2
-
-
 def _position_bias(shard: Shard) -> int:
     """Bytes of the bias of relative positions for all sequences; it is the same for each."""
-    return (shard.model.positions == "relative") * shard.width * _scores(shard)
+    scores = shard.micro_batch * shard.heads * shard.seq_len**2
+    return (shard.model.positions == "relative") * shard.width * scores
 
 
 def _between(shard: Shard, *, passes: int) -> tuple[Kernel, ...]:
@@ -137,14 +146,7 @@ def _between(shard: Shard, *, passes: int) -> tuple[Kernel, ...]:
     return tuple(kernels)
 
 
-def _mask_backward(shard: Shard) -> tuple[Kernel, ...]:
-    """The output's gradient through the mask of dropout, over the tokens that this rank holds."""
-    elements = shard.rows * shard.model.hidden
-    return (memory_pass((2 * shard.width + 1) * elements, dtype=shard.recipe.activations),) if shard.dropout else ()
-
-
 def _core(shard: Shard) -> Core:
-    """The core in a fused kernel."""
     return Core(
         shard=shard,
         heads=shard.heads,
@@ -153,38 +155,4 @@ def _core(shard: Shard) -> Core:
         value_dim=shard.model.head_dim,
         masks=shard.masks,
         bias_nbytes=_position_bias(shard),
-    )
-
-
-def _core_forward(shard: Shard) -> tuple[Piece, ...]:
-    """Scores, softmax and context: fused, or both products over the whole square and a pass between them."""
-    b, a, s, d = shard.micro_batch, shard.heads, shard.seq_len, shard.model.head_dim
-    if shard.attention == "flash":
-        return core_forward(_core(shard))
-    passes = 2 * shard.width + shard.dropout * (2 * shard.width + 1)
-    return (
-        _piece(
-            "attention core forward",
-            gemm(s, s, d, batch=b * a, dtype=shard.recipe.products),
-            memory_pass(passes * _scores(shard) + _position_bias(shard), dtype=shard.recipe.activations),
-            gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
-        ),
-    )
-
-
-def _core_backward(shard: Shard) -> tuple[Piece, ...]:
-    """Gradients of q, k and v: fused, or the four products over the whole square and a pass between them."""
-    b, a, s, d = shard.micro_batch, shard.heads, shard.seq_len, shard.model.head_dim
-    if shard.attention == "flash":
-        return core_backward(_core(shard))
-    passes = 3 * shard.width + shard.dropout * (2 * shard.width + 1)
-    return (
-        _piece(
-            "attention core backward",
-            gemm(s, s, d, batch=b * a, dtype=shard.recipe.products),
-            gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
-            memory_pass(passes * _scores(shard) + _position_bias(shard), dtype=shard.recipe.activations),
-            gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
-            gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
-        ),
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.activations import kept_by_block
+from clustersim.workload.kept import Kept, kept_nbytes
 from clustersim.workload.layers.block import Block, Part
 from clustersim.workload.layers.kernels import (
+    dropout_backward,
     linear_weight_gradient,
     memory_pass,
     weight_gradient_nbytes,
@@ -17,7 +18,7 @@ from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
-__all__ = ["mlp"]
+__all__ = ["mlp", "mlp_kept"]
 
 
 def mlp(shard: Shard) -> Block:
@@ -27,7 +28,6 @@ def mlp(shard: Shard) -> Block:
     second = (shard.ffn, model.hidden)
     activation = w * rows * (shard.mlp_in_features + shard.ffn)
     activation_backward = w * rows * (2 * shard.mlp_in_features + shard.ffn)
-    mask = (2 * w + 1) * shard.rows * model.hidden
     return Block(
         kind="mlp",
         forward=(
@@ -36,7 +36,7 @@ def mlp(shard: Shard) -> Block:
             _product("mlp forward", shard, second),
         ),
         backward=(
-            *([_piece("mlp backward", memory_pass(mask, dtype=shard.recipe.activations))] if shard.dropout else []),
+            *(_piece("mlp backward", mask) for mask in dropout_backward(shard)),
             _product("mlp backward", shard, second, of_gradient=True),
             _weights(*linear_weight_gradient(shard, *second)),
             _piece("mlp backward", memory_pass(activation_backward, dtype=shard.recipe.activations)),
@@ -60,10 +60,21 @@ def mlp(shard: Shard) -> Block:
         ),
         gathers=True,
         reduces=True,
-        kept=kept_by_block(shard, "mlp"),
+        kept=kept_nbytes(mlp_kept(shard)),
         weight_kept=weight_gradient_nbytes(shard, first, second),
         forward_workspace=shard.full_nbytes,
         backward_workspace=shard.full_nbytes + w * rows * (shard.mlp_in_features + shard.ffn),
+    )
+
+
+def mlp_kept(shard: Shard) -> tuple[Kept, ...]:
+    """What it keeps; under sequence parallelism its input as this rank's part, which is gathered again."""
+    operand, h = shard.recipe.activation_operand.nbytes, shard.model.hidden
+    return (
+        Kept("mlp input", "mlp", operand(shard.rows * h), part="norm"),
+        Kept("mlp before its activation", "mlp", shard.width * shard.tokens * shard.mlp_in_features),
+        Kept("mlp after its activation", "mlp", operand(shard.tokens * shard.ffn), part="activation"),
+        Kept("mlp mask of dropout", "mlp", shard.rows * h * shard.dropout),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.activations import kept_by_block
 from clustersim.workload.layers.block import Block, Part
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.layers.piece import serial
@@ -43,7 +42,7 @@ def middle_norm(shard: Shard) -> Block:
         backward=plain.backward,
         parameters=plain.parameters,
         replicated_parameters=plain.replicated_parameters,
-        kept=kept_by_block(shard, "norm"),
+        kept=shard.residual_nbytes,
     )
 
 
