@@ -7,7 +7,7 @@ from typing import Any
 
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.profile import Profile
-from clustersim.study.steps.refusal import Refusal
+from clustersim.study.steps.refusal import RefusedError
 from clustersim.workload.plan import ParallelPlan
 
 __all__ = ["Layout", "layout_of"]
@@ -54,13 +54,13 @@ def layout_of(row: StepRow, profile: Profile) -> Layout:
 
     Raises
     ------
-    Refusal
+    RefusedError
         when degrees or batch are not published, or contradict each other
     """
     if row.offload and row.offload != "none":
-        raise Refusal("offload", f"offload {row.offload!r}")
+        raise RefusedError("offload", f"offload {row.offload!r}")
     assumed: list[str] = []
-    degrees = _degrees(row, assumed)
+    degrees: dict[str, Any] = _degrees(row, assumed)
     seq_len, micro, batch = _batch(row, degrees, assumed)
     notes = row.notes.lower()
     apart = "overlap off" in notes and "dp" in notes
@@ -93,18 +93,18 @@ def layout_of(row: StepRow, profile: Profile) -> Layout:
 def _degrees(row: StepRow, assumed: list[str]) -> dict[str, int]:
     """tp, pp, cp and dp, whose product is the row's GPUs."""
     if row.gpus is None:
-        raise Refusal("layout", "the number of GPUs is not published")
+        raise RefusedError("layout", "the number of GPUs is not published")
     if row.tp is None and row.pp is None and row.gpus > 1:
-        raise Refusal("layout", f"{row.gpus} GPUs without tp and pp")
+        raise RefusedError("layout", f"{row.gpus} GPUs without tp and pp")
     found = {"tp": row.tp or 1, "pp": row.pp or 1, "cp": row.cp or 1}
     replica = found["tp"] * found["pp"] * found["cp"]
     dp = row.gpus // replica
     if dp * replica != row.gpus:
-        raise Refusal("numbers", f"{row.gpus} GPUs are no multiple of tp {row.tp} x pp {row.pp} x cp {row.cp}")
+        raise RefusedError("numbers", f"{row.gpus} GPUs are no multiple of tp {row.tp} x pp {row.pp} x cp {row.cp}")
     if row.dp is not None and row.dp != dp:
         if row.dp * replica > row.gpus:
             detail = f"tp {found['tp']} x pp {found['pp']} x cp {found['cp']} x dp {row.dp} on {row.gpus} GPUs"
-            raise Refusal("numbers", detail)
+            raise RefusedError("numbers", detail)
         assumed.append(f"gpus: dp {row.dp} uses {row.dp * replica} of the {row.gpus} GPUs")
         dp = row.dp
     return found | {"dp": dp}
@@ -113,7 +113,7 @@ def _degrees(row: StepRow, assumed: list[str]) -> dict[str, int]:
 def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[int, int, int]:
     """Sequence length, micro-batch and global batch."""
     if row.seq_len is None:
-        raise Refusal("batch", "the sequence length is not published")
+        raise RefusedError("batch", "the sequence length is not published")
     micro = row.micro_batch
     batch = row.global_batch
     if batch is None and micro is not None and row.grad_accum is not None:
@@ -122,7 +122,7 @@ def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[i
         assumed.append("batch: one micro-batch a step")
         batch = micro * degrees["dp"]
     if batch is None:
-        raise Refusal("batch", "the global batch is not published")
+        raise RefusedError("batch", "the global batch is not published")
     if micro is None:
         micro = 1
         if row.grad_accum is not None and batch % (row.grad_accum * degrees["dp"]) == 0:
@@ -130,7 +130,9 @@ def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[i
         else:
             assumed.append("batch: micro-batch 1")
     if batch % (micro * degrees["dp"]):
-        raise Refusal("numbers", f"global batch {batch} is no multiple of micro-batch {micro} x dp {degrees['dp']}")
+        raise RefusedError(
+            "numbers", f"global batch {batch} is no multiple of micro-batch {micro} x dp {degrees['dp']}"
+        )
     return row.seq_len, micro, batch
 
 
@@ -187,7 +189,7 @@ def _recompute(row: StepRow, profile: Profile, assumed: list[str]) -> dict[str, 
         return {"recompute": "full"}
     if text == "sequence parallel":
         return {}
-    raise Refusal("method", f"recompute {row.recompute!r}")
+    raise RefusedError("method", f"recompute {row.recompute!r}")
 
 
 def _schedule(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> dict[str, Any]:

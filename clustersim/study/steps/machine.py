@@ -10,7 +10,7 @@ from clustersim.faults import BadInput
 from clustersim.library.topologies import load_topology
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.measured import MACHINES
-from clustersim.study.steps.refusal import Refusal
+from clustersim.study.steps.refusal import RefusedError
 from clustersim.topology.topology import Topology
 
 __all__ = ["Machine", "find_card", "machine_of"]
@@ -25,7 +25,10 @@ _HARDWARE: tuple[tuple[tuple[str, ...], str, dict[str, object]], ...] = (
 """Words of the hardware -> card and changes, the first that fits. A single GPU needs no card of its own node."""
 
 _NETWORK: tuple[tuple[tuple[str, ...], dict[str, object]], ...] = (
-    (("a100", "4x100 gb/s roce"), {"fabric.nic": "ethernet-100g", "fabric.switch": "ethernet-100g", "nics_per_node": 4}),
+    (
+        ("a100", "4x100 gb/s roce"),
+        {"fabric.nic": "ethernet-100g", "fabric.switch": "ethernet-100g", "nics_per_node": 4},
+    ),
     (("a100", "800 gb/s per node"), {"nics_per_node": 4}),
     (("a100", "4x200 gb/s"), {"nics_per_node": 4}),
 )
@@ -81,13 +84,13 @@ def find_card(row: StepRow) -> tuple[str, dict[str, object]]:
 
     Raises
     ------
-    Refusal
+    RefusedError
         when no card stands for it
     """
     text = row.hardware.lower()
     found = next(((card, changes) for words, card, changes in _HARDWARE if all(w in text for w in words)), None)
     if found is None:
-        raise Refusal("hardware", f"hardware {row.hardware!r}")
+        raise RefusedError("hardware", f"hardware {row.hardware!r}")
     return found
 
 
@@ -105,7 +108,7 @@ def machine_of(row: StepRow, num_ranks: int) -> tuple[Machine, list[str], bool]:
 
     Raises
     ------
-    Refusal
+    RefusedError
         when no card stands for it, or its network does not reach so far
     """
     text = row.hardware.lower()
@@ -131,7 +134,7 @@ def machine_of(row: StepRow, num_ranks: int) -> tuple[Machine, list[str], bool]:
         machine.topology()
     except BadInput as refusal:
         detail = "; ".join(f"{fault.key} {fault.value} {fault.rule}" for fault in refusal.faults)
-        raise Refusal("network", detail) from None
+        raise RefusedError("network", detail) from None
     return machine, assumptions, known
 
 

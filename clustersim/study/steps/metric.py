@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from clustersim.readers.step_rows import StepRow
-from clustersim.study.steps.refusal import Refusal
+from clustersim.study.steps.refusal import RefusedError
 from clustersim.study.steps.step_job import MeasuredStep
 from clustersim.study.steps.timing import StepTime
 
@@ -29,17 +29,17 @@ def metric_faults(row: StepRow) -> None:
 
     Raises
     ------
-    Refusal
+    RefusedError
     """
     told = f"metric {row.metric!r} in {row.unit!r}"
     if row.metric not in _METRICS:
-        raise Refusal("metric", told)
+        raise RefusedError("metric", told)
     if "whole run" in row.unit:
-        raise Refusal("metric", f"{told}: not that of a step")
+        raise RefusedError("metric", f"{told}: not that of a step")
     if row.metric.endswith("time") and row.unit not in _SCALE:
-        raise Refusal("metric", told)
+        raise RefusedError("metric", told)
     if row.metric in ("mfu", "hfu") and not _PEAK.match(row.unit):
-        raise Refusal("metric", told)
+        raise RefusedError("metric", told)
 
 
 def in_metric(measured: MeasuredStep, step: StepTime) -> float:

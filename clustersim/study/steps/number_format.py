@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.profile import Profile
-from clustersim.study.steps.refusal import Refusal
+from clustersim.study.steps.refusal import RefusedError
 
 __all__ = ["dtype_of"]
 
@@ -31,7 +31,7 @@ def dtype_of(row: StepRow, profile: Profile) -> tuple[str, list[str]]:
 
     Raises
     ------
-    Refusal
+    RefusedError
         when the words are not known
     """
     text = row.precision.lower()
@@ -43,4 +43,4 @@ def dtype_of(row: StepRow, profile: Profile) -> tuple[str, list[str]]:
         return found, [f"precision: {found}; published as {row.precision!r}"] if told else []
     if "fp8" in text:
         return profile.fp8, [f"precision: {profile.fp8}; published as {row.precision!r}"]
-    raise Refusal("precision", f"precision {row.precision!r}")
+    raise RefusedError("precision", f"precision {row.precision!r}")

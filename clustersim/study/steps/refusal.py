@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["REASONS", "Refusal"]
+__all__ = ["REASONS", "RefusedError"]
 
 REASONS = {
     "hardware": "no card stands for the hardware",
@@ -20,7 +20,7 @@ REASONS = {
 """Word -> reason as it is told."""
 
 
-class Refusal(Exception):
+class RefusedError(Exception):
     """A row that is not predicted.
 
     Parameters

@@ -9,7 +9,7 @@ from typing import Any
 
 from clustersim.library.model import load_model
 from clustersim.readers.step_rows import StepRow
-from clustersim.study.steps.refusal import Refusal
+from clustersim.study.steps.refusal import RefusedError
 from clustersim.workload.model import Model
 from clustersim.workload.shape.experts import Experts
 
@@ -65,21 +65,21 @@ def model_of(row: StepRow, seq_len: int) -> tuple[Model, list[str]]:
 
     Raises
     ------
-    Refusal
+    RefusedError
         when the row gives no shape and its name is no card's
     """
     name = row.model.lower()
     card = next((card for words, card in _CARDS if words in name), None)
     if card == "" or (row.layers is None and card is None):
-        raise Refusal("model", f"model {row.model!r}")
+        raise RefusedError("model", f"model {row.model!r}")
     if card is not None:
         return _as_published(row, _card(card, row.model), seq_len)
     needed = {name: getattr(row, name) for name in ("layers", "hidden", "heads", "ffn", "vocab")}
     missing = [name for name, value in needed.items() if value is None]
     if missing:
-        raise Refusal("model", f"model {row.model!r} without {', '.join(missing)}")
+        raise RefusedError("model", f"model {row.model!r} without {', '.join(missing)}")
     if row.experts:
-        raise Refusal("model", f"model {row.model!r}: which of its layers have experts is not in its columns")
+        raise RefusedError("model", f"model {row.model!r}: which of its layers have experts is not in its columns")
     gated = bool(row.gated_mlp)
     words, other = next(((w, a) for w, a in _ARCHITECTURES if w in name), ("", _LLAMA if gated else _GPT))
     kind = words or ("llama" if gated else "gpt")
@@ -119,7 +119,7 @@ def _as_published(row: StepRow, model: Model, seq_len: int) -> tuple[Model, list
     try:
         return (replace(model, **changes) if changes else model), assumptions
     except ValueError as error:
-        raise Refusal("model", f"model {row.model!r}: {error}") from None
+        raise RefusedError("model", f"model {row.model!r}: {error}") from None
 
 
 def _truncated(row: StepRow, model: Model, assumptions: list[str]) -> dict[str, Any]:
@@ -145,4 +145,4 @@ def _card(card: str, name: str) -> Model:
     try:
         return _load(card)
     except BadInput:
-        raise Refusal("model", f"model {name!r}: the library has no card of it") from None
+        raise RefusedError("model", f"model {name!r}: the library has no card of it") from None

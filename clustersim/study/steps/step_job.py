@@ -102,7 +102,7 @@ def place(row: StepRow) -> MeasuredStep:
 
     Raises
     ------
-    Refusal
+    RefusedError
         with a reason of the closed list
     """
     find_card(row)

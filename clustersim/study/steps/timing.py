@@ -1,9 +1,10 @@
 """Seconds of a job's step: simulated in full, or from short batches where its time is a straight line of their number.
 
 A step of m micro-batches takes a + b·m once a pipeline runs at its period: m micro-batches go through one after the
-other, and what comes before and after them does not depend on m. Three short batches are simulated with equal distances;
-where their times lie on one line to within :data:`TOLERANCE`, the line gives the time of the long one. Otherwise the
-whole batch is simulated.
+other, and what comes before and after them does not depend on m. Short batches are simulated at
+equal distances, the first as long as the pipeline; as soon as three in a row lie on one line to within
+:data:`TOLERANCE`, the line gives the time of the long one. Where that takes as many micro-batches as the step has, the
+step itself is simulated.
 """
 
 from __future__ import annotations
@@ -74,34 +75,31 @@ def step_time(job: StepJob) -> StepTime:
     BadInput
         when the plan is not legal
     """
-    number = job.num_micro_batches
-    short = _short(job)
-    if not short or number <= sum(short):
-        return _full(job)
-    results = {m: _run(job.with_micro_batches(m)) for m in short}
-    first, second, third = (_seconds(results[m]) for m in short)
-    slope = (third - first) / (short[2] - short[0])
-    if abs(second - (first + slope * (short[1] - short[0]))) > TOLERANCE * second:
-        return _full(job)
-    seconds = third + slope * (number - short[2])
-    return _told(job, results[short[2]], seconds, short[2])
-
-
-def _full(job: StepJob) -> StepTime:
+    number, distance = job.num_micro_batches, _distance(job)
+    tried: list[tuple[int, float]] = []
+    spent = 0
+    while distance is not None:
+        length = max(2, job.plan.pp) + len(tried) * distance
+        if spent + length >= number:
+            break
+        spent += length
+        result = _run(job.with_micro_batches(length))
+        tried.append((length, _seconds(result)))
+        if len(tried) > 2:
+            (_, first), (_, second), (_, third) = tried[-3:]
+            if abs(third - 2 * second + first) <= TOLERANCE * third:
+                seconds = third + (third - second) * (number - length) / distance
+                return _told(job, result, seconds, length)
     result = _run(job)
-    return _told(job, result, _seconds(result), job.num_micro_batches)
+    return _told(job, result, _seconds(result), number)
 
 
-def _short(job: StepJob) -> tuple[int, int, int] | None:
-    """Three batches with equal distances, the first longer than the pipeline; None for schedules without a period."""
+def _distance(job: StepJob) -> int | None:
+    """Micro-batches from one short batch to the next; None for schedules that have no period known here."""
     plan = job.plan
     if plan.schedule is not None and plan.schedule not in ("1f1b", "interleaved"):
         return None
-    if plan.pp == 1:
-        return 2, 3, 4
-    if (plan.vpp or 1) > 1:
-        return 2 * plan.pp, 3 * plan.pp, 4 * plan.pp
-    return plan.pp + 1, plan.pp + 2, plan.pp + 3
+    return plan.pp if (plan.vpp or 1) > 1 else max(1, plan.pp // 4)
 
 
 def _run(job: StepJob) -> Result:
