@@ -7,7 +7,6 @@ from clustersim.workload.kept import Kept, kept_nbytes
 from clustersim.workload.layers.block import Block, Part
 from clustersim.workload.layers.context.passes import core_backward, core_forward, core_workspace
 from clustersim.workload.layers.core import Core
-from clustersim.workload.layers.joined import joined
 from clustersim.workload.layers.kernels import (
     dropout_backward,
     linear_weight_gradient,
@@ -16,9 +15,8 @@ from clustersim.workload.layers.kernels import (
 )
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.piece import Piece
-from clustersim.workload.layers.product import Product
+from clustersim.workload.layers.writing import Writing
 from clustersim.workload.matrix import Matrix
-from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
 __all__ = ["attention", "attention_kept"]
@@ -34,35 +32,14 @@ def attention(shard: Shard) -> Block:
     as in Megatron-LM.
     """
     model, rows, w = shard.model, shard.tokens, shard.width
-    qkv = (model.hidden, shard.qkv_features)
-    out = (shard.query_features, model.hidden)
     core, kept = _core(shard), attention_kept(shard)
     scores = core.scores_nbytes
     bias = core.bias_nbytes // shard.micro_batch
     across = core_workspace(core)
     return Block(
         kind="attention",
-        forward=joined(
-            (
-                _product("attention forward", shard, qkv),
-                *(_piece("attention forward", kernel) for kernel in _between(shard, passes=2)),
-            ),
-            core_forward(core),
-            (_product("attention forward", shard, out),),
-        ),
-        backward=joined(
-            (
-                *(_piece("attention backward", mask) for mask in dropout_backward(shard)),
-                _product("attention backward", shard, out, of_gradient=True),
-                _weights(*linear_weight_gradient(shard, *out)),
-            ),
-            core_backward(core),
-            (
-                *(_piece("attention backward", kernel) for kernel in _between(shard, passes=3)),
-                _product("attention backward", shard, qkv, of_gradient=True),
-                _weights(*linear_weight_gradient(shard, *qkv)),
-            ),
-        ),
+        forward=_forward(shard, core),
+        backward=_backward(shard, core),
         parts=(Part(name="core", op=core_forward(core), kept=kept_nbytes(kept, "core")), norm_part(shard)),
         parameters=_parameters(shard),
         replicated_parameters=model.attention_output_bias * model.hidden + _qk_norm_parameters(shard),
@@ -74,7 +51,7 @@ def attention(shard: Shard) -> Block:
         gathers=True,
         reduces=True,
         kept=kept_nbytes(kept),
-        weight_kept=weight_gradient_nbytes(shard, qkv, out),
+        weight_kept=weight_gradient_nbytes(shard, *_matrices(shard)),
         forward_workspace=shard.full_nbytes + scores + bias + across[0],
         backward_workspace=shard.full_nbytes
         + across[1]
@@ -97,21 +74,34 @@ def attention_kept(shard: Shard) -> tuple[Kept, ...]:
     )
 
 
-def _compute(name: str, *kernels: Kernel) -> Compute:
-    return Compute(name=name, kind="attention", kernels=kernels)
+def _matrices(shard: Shard) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Of queries, keys and values, and of the output, as (features in, features out)."""
+    return (shard.model.hidden, shard.qkv_features), (shard.query_features, shard.model.hidden)
 
 
-def _piece(name: str, *kernels: Kernel) -> Piece:
-    return Piece(op=_compute(name, *kernels))
+def _forward(shard: Shard, core: Core) -> tuple[Piece, ...]:
+    (qkv, out), writing, name = _matrices(shard), Writing("attention"), "attention forward"
+    writing.product(name, shard, qkv)
+    for kernel in _between(shard, passes=2):
+        writing.kernels(name, kernel)
+    writing.part(core_forward(core))
+    writing.product(name, shard, out)
+    return writing.pieces()
 
 
-def _product(name: str, shard: Shard, features: tuple[int, int], *, of_gradient: bool = False) -> Piece:
-    product = Product(features_in=features[0], features_out=features[1], of_gradient=of_gradient)
-    return Piece(op=_compute(name, *product.kernels(shard)), product=product)
-
-
-def _weights(*kernels: Kernel) -> Piece:
-    return Piece(op=_compute("attention weight gradient", *kernels), weight=True)
+def _backward(shard: Shard, core: Core) -> tuple[Piece, ...]:
+    (qkv, out), writing, name = _matrices(shard), Writing("attention"), "attention backward"
+    weights = "attention weight gradient"
+    for kernel in dropout_backward(shard):
+        writing.kernels(name, kernel)
+    writing.product(name, shard, out, of_gradient=True)
+    writing.kernels(weights, *linear_weight_gradient(shard, *out), weight=True)
+    writing.part(core_backward(core))
+    for kernel in _between(shard, passes=3):
+        writing.kernels(name, kernel)
+    writing.product(name, shard, qkv, of_gradient=True)
+    writing.kernels(weights, *linear_weight_gradient(shard, *qkv), weight=True)
+    return writing.pieces()
 
 
 def _parameters(shard: Shard) -> int:
