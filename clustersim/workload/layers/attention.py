@@ -137,12 +137,4 @@ def _between(shard: Shard, *, passes: int) -> tuple[Kernel, ...]:
 
 
 def _core(shard: Shard) -> Core:
-    return Core(
-        shard=shard,
-        heads=shard.heads,
-        kv_heads=shard.kv_heads,
-        key_dim=shard.model.head_dim,
-        value_dim=shard.model.head_dim,
-        masks=shard.masks,
-        bias_nbytes=_position_bias(shard),
-    )
+    return Core.of(shard, shard.masks, bias_nbytes=_position_bias(shard))

@@ -40,6 +40,20 @@ class Core:
     masks: tuple[Mask, ...]
     bias_nbytes: int = 0
 
+    @classmethod
+    def of(cls, shard: Shard, masks: tuple[Mask, ...], *, bias_nbytes: int = 0) -> Core:
+        """That of the model's own heads, whose values are as wide as its keys."""
+        width = shard.model.head_dim
+        return cls(
+            shard=shard,
+            heads=shard.heads,
+            kv_heads=shard.kv_heads,
+            key_dim=width,
+            value_dim=width,
+            masks=masks,
+            bias_nbytes=bias_nbytes,
+        )
+
     @property
     def query_features(self) -> int:
         """Columns of the queries."""

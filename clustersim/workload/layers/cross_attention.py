@@ -84,14 +84,7 @@ def cross_attention_kept(shard: Shard) -> tuple[Kept, ...]:
 
 def _core(shard: Shard) -> Core:
     """Every token sees all of as many tokens of the encoder."""
-    return Core(
-        shard=shard,
-        heads=shard.heads,
-        kv_heads=shard.kv_heads,
-        key_dim=shard.model.head_dim,
-        value_dim=shard.model.head_dim,
-        masks=(Mask(documents=(shard.seq_len,), causal=False),) * shard.micro_batch,
-    )
+    return Core.of(shard, (Mask(documents=(shard.seq_len,), causal=False),) * shard.micro_batch)
 
 
 def _matrices(shard: Shard) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
