@@ -112,10 +112,15 @@ CARDS = ["llama-3-8b", "gpt-neox-20b", "falcon-7b", "gemma-2-2b", "deepseek-v2-l
 
 @pytest.mark.parametrize("name", CARDS)
 @pytest.mark.parametrize("recipe", ["bf16", "fp8"])
-def test_the_lists_of_sublayers_make_up_what_blocks_keep(
-    name: str, recipe: str, new_shard: Callable[..., Shard]
+@pytest.mark.parametrize("modules", [(), ("core",), ("norm",), ("activation",), ("mla_up", "norm")], ids="-".join)
+def test_the_lists_of_sublayers_make_up_what_blocks_hold(
+    name: str, recipe: str, modules: tuple[str, ...], new_shard: Callable[..., Shard]
 ) -> None:
-    """Parallel residuals, norms after sublayers, and every sublayer that needs no share of experts or encoder."""
+    """Parallel residuals, norms after sublayers, and every sublayer that needs no share of experts or encoder.
+
+    A part that is computed again frees what was kept of it, quantised where it was kept so.
+    """
     shard = new_shard(load_model(name), dtype=recipe)
-    kept = sum(block.kept for block in Layers(shard)[0])
-    assert kept + shard.residual_nbytes == kept_by_layer(shard, Recomputation.of("none"))
+    recompute = Recomputation.of("selective", modules=modules) if modules else Recomputation.of("none")
+    held = sum(block.held(recompute) for block in Layers(shard)[0])
+    assert held + shard.residual_nbytes == kept_by_layer(shard, recompute)

@@ -40,7 +40,7 @@ def attention(shard: Shard) -> Block:
         kind="attention",
         forward=_forward(shard, core),
         backward=_backward(shard, core),
-        parts=(Part(name="core", op=core_forward(core), kept=kept_nbytes(kept, "core")), norm_part(shard)),
+        parts=(Part(name="core", op=core_forward(core), kept=kept_nbytes(kept, "core")), norm_part(shard, kept)),
         parameters=_parameters(shard),
         replicated_parameters=model.attention_output_bias * model.hidden + _qk_norm_parameters(shard),
         matrices=(

@@ -47,7 +47,7 @@ def cross_attention(shard: Shard) -> Block:
         backward=_backward(shard, core),
         parts=(
             Part(name="core", op=again, kept=kept_nbytes(kept, "core")),
-            norm_part(shard),
+            norm_part(shard, kept),
         ),
         parameters=sum(rows * columns for rows, columns in (query, keys, out))
         + model.qkv_bias * (query[1] + keys[1])

@@ -69,7 +69,7 @@ def experts(shard: Shard) -> Block:
         backward=_backward(shard, own, share),
         parts=(
             *_parts(shard, own, share),
-            norm_part(shard),
+            norm_part(shard, kept),
         ),
         parameters=router + gate + shared,
         replicated_parameters=router + gate,

@@ -63,7 +63,7 @@ def latent_attention(shard: Shard) -> Block:
         parts=(
             *_up_parts(own),
             Part(name="core", op=core_forward(core), kept=kept_nbytes(kept, "core")),
-            norm_part(shard),
+            norm_part(shard, kept),
         ),
         parameters=own.parameters,
         replicated_parameters=own.replicated_parameters,

@@ -55,7 +55,7 @@ def linear_attention(shard: Shard) -> Block:
         ),
         parts=(
             Part(name="core", op=core, kept=kept_nbytes(kept, "core")),
-            norm_part(shard),
+            norm_part(shard, kept),
         ),
         parameters=(model.hidden + model.qkv_bias) * shard.qkv_features
         + (shard.query_features + model.attention_output_bias) * model.hidden,

@@ -40,6 +40,7 @@ def mamba(shard: Shard) -> Block:
     """
     scan = _scan(shard)
     matrices = _matrices(shard, scan.mamba)
+    kept = mamba_kept(shard)
     own = sum(rows * columns for rows, columns in matrices.values())
     bias = scan.mamba.bias * shard.model.hidden
     wide = shard.width * shard.tokens * matrices["mamba_in"][1]
@@ -47,13 +48,13 @@ def mamba(shard: Shard) -> Block:
         kind=_KIND,
         forward=_forward(scan, matrices),
         backward=_backward(scan, matrices),
-        parts=(norm_part(shard),),
+        parts=(norm_part(shard, kept),),
         parameters=own + _other_parameters(scan) + scan.mamba.bias * matrices["mamba_in"][1] + bias,
         replicated_parameters=bias,
         matrices=tuple(Matrix(features_in=rows, features_out=columns) for rows, columns in matrices.values()),
         gathers=True,
         reduces=True,
-        kept=kept_nbytes(mamba_kept(shard)),
+        kept=kept_nbytes(kept),
         weight_kept=weight_gradient_nbytes(shard, *matrices.values()),
         forward_workspace=shard.full_nbytes,
         backward_workspace=shard.full_nbytes + wide,

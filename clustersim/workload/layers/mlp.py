@@ -25,6 +25,7 @@ def mlp(shard: Shard) -> Block:
     """MLP of one layer; gate and up projection are one GEMM, bias and activation (and gate) one pass."""
     model, rows, w = shard.model, shard.tokens, shard.width
     wide, dtype = shard.mlp_in_features, shard.recipe.activations
+    kept = mlp_kept(shard)
     activation = memory_pass(w * rows * (wide + shard.ffn), dtype=dtype)
     activation_backward = memory_pass(w * rows * (2 * wide + shard.ffn), dtype=dtype)
     return Block(
@@ -35,9 +36,9 @@ def mlp(shard: Shard) -> Block:
             Part(
                 name="activation",
                 op=Compute(name="mlp activation forward", kind="mlp", kernels=(activation,)),
-                kept=w * rows * shard.ffn,
+                kept=kept_nbytes(kept, "activation"),
             ),
-            norm_part(shard),
+            norm_part(shard, kept),
         ),
         parameters=(model.hidden + model.mlp_bias) * wide + (shard.ffn + model.mlp_bias) * model.hidden,
         replicated_parameters=model.mlp_bias * model.hidden,
@@ -47,7 +48,7 @@ def mlp(shard: Shard) -> Block:
         ),
         gathers=True,
         reduces=True,
-        kept=kept_nbytes(mlp_kept(shard)),
+        kept=kept_nbytes(kept),
         weight_kept=weight_gradient_nbytes(shard, *_matrices(shard)),
         forward_workspace=shard.full_nbytes,
         backward_workspace=shard.full_nbytes + w * rows * (wide + shard.ffn),
