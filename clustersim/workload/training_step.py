@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -88,7 +88,7 @@ def training_step(
         seq_len=seq_len,
         dtype=dtype,
         num_devices=num_devices,
-        seq_lens=seq_lens,
+        seq_lens=tuple(seq_lens) if isinstance(seq_lens, Iterable) and not isinstance(seq_lens, str) else seq_lens,
         seq_seed=seq_seed,
     )
     resolved = resolve(case)

@@ -9,7 +9,7 @@ from clustersim.faults import Fault, nearest_name
 from clustersim.workload.case import Case
 from clustersim.workload.context import METHODS
 from clustersim.workload.optimizer import OPTIMIZERS
-from clustersim.workload.precision import RECIPES
+from clustersim.workload.precision import RECIPES, Recipe
 from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
 from clustersim.workload.schedule import SCHEDULES, is_path
 from clustersim.workload.shard import WIDTH, Attention
@@ -48,7 +48,7 @@ def word_faults(case: Case) -> Iterator[Fault]:
         choices.append(("plan.optimizer", plan.optimizer, tuple(OPTIMIZERS)))
     if not (plan.schedule is None or callable(plan.schedule) or is_path(plan.schedule)):
         choices.append(("plan.schedule", plan.schedule, tuple(SCHEDULES)))
-    if isinstance(case.dtype, str):
+    if not isinstance(case.dtype, Recipe):
         choices.append(("dtype", case.dtype, tuple(RECIPES)))
     for key, value, names in choices:
         if value not in names:
