@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 from clustersim.faults import BadInput, Fault
 
-__all__ = ["header", "records"]
+__all__ = ["header", "lines", "named_twice", "records"]
 
 
 def header(path: str | Path) -> tuple[str, ...]:
@@ -29,26 +30,38 @@ def records(path: str | Path) -> tuple[tuple[str, ...], list[tuple[int, dict[str
         none
     """
     path = Path(path)
-    lines, names = _lines(path)
-    faults = [
+    names, found = lines(path)
+    faults = named_twice(path, names)
+    rule = f"fields: there must be one for each of the {len(names)} columns"
+    faults += [
+        Fault(file=str(path), key=f"line {line}", value=len(fields), rule=rule)
+        for line, fields in found
+        if len(fields) != len(names)
+    ]
+    if not found:
+        faults.append(Fault(file=str(path), key="file", value=path.name, rule="must have rows below its header"))
+    if faults:
+        raise BadInput(faults)
+    return names, [(line, dict(zip(names, fields, strict=True))) for line, fields in found]
+
+
+def named_twice(path: Path, names: Sequence[str]) -> list[Fault]:
+    """Names that are those of several columns."""
+    return [
         Fault(file=str(path), key="line 1", value=name, rule="must be the name of one column only")
         for name in dict.fromkeys(names)
         if name and names.count(name) > 1
     ]
-    rule = f"fields: there must be one for each of the {len(names)} columns"
-    faults += [
-        Fault(file=str(path), key=f"line {line}", value=len(fields), rule=rule)
-        for line, fields in lines
-        if len(fields) != len(names)
-    ]
-    if not lines:
-        faults.append(Fault(file=str(path), key="file", value=path.name, rule="must have rows below its header"))
-    if faults:
-        raise BadInput(faults)
-    return names, [(line, dict(zip(names, fields, strict=True))) for line, fields in lines]
 
 
-def _lines(path: Path) -> tuple[list[tuple[int, list[str]]], tuple[str, ...]]:
+def lines(path: Path) -> tuple[tuple[str, ...], list[tuple[int, list[str]]]]:
+    """Header, and the fields of each record, however many, with the line that it begins on.
+
+    Raises
+    ------
+    BadInput
+        when the file is not CSV, or has not even a header
+    """
     found: list[tuple[int, list[str]]] = []
     line = 0
     try:
@@ -66,4 +79,4 @@ def _lines(path: Path) -> tuple[list[tuple[int, list[str]]], tuple[str, ...]]:
         raise BadInput([Fault(file=str(path), key="file", value=str(path), rule=rule)]) from error
     if not found:
         raise BadInput([Fault(file=str(path), key="file", value=path.name, rule="must have a header and rows")])
-    return found[1:], tuple(found[0][1])
+    return tuple(found[0][1]), found[1:]
