@@ -1,4 +1,4 @@
-"""The line through short batches gives the nanoseconds of the long one; where there is no line, all is simulated."""
+"""The period of a short batch gives the time of the long one; where there is none, all is simulated."""
 
 from __future__ import annotations
 
