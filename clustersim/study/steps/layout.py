@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from clustersim.study.profile import Profile
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.workload.plan import ParallelPlan
 
-__all__ = ["Layout", "layout_of"]
+__all__ = ["MEMORY_METRICS", "Layout", "layout_of"]
 
 _SCHEDULES = (
     ("1f1b-interleaved", "interleaved"),
@@ -22,6 +23,13 @@ _SCHEDULES = (
     ("dualpipe", "dualpipe"),
 )
 """Words after "schedule" in a row's notes -> the schedule's name here."""
+
+
+_CP_EP = re.compile(r"\bCP (\d+), EP (\d+)\b")
+"""How notes of tables without such columns give cp and ep."""
+
+MEMORY_METRICS = ("peak memory", "max_memory_allocated")
+"""What a row may publish instead of a time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,8 +84,9 @@ def layout_of(row: StepRow, profile: Profile) -> Layout:
         switches["tp_overlap"] = profile.tp_overlap
     if degrees["cp"] > 1:
         switches["context"] = profile.context
-    if row.experts:
-        switches |= {"ep": row.ep or 1, "dispatch": profile.dispatch if (row.ep or 1) > 1 else "all_to_all"}
+    ep = row.ep or _noted(row)[1]
+    if ep > 1:
+        switches |= {"ep": ep, "dispatch": profile.dispatch}
     if apart:
         assumed.append("overlap: off, as the row says")
     plan = ParallelPlan(
@@ -96,7 +105,7 @@ def _degrees(row: StepRow, assumed: list[str]) -> dict[str, int]:
         raise RefusedError("layout", "the number of GPUs is not published")
     if row.tp is None and row.pp is None and row.gpus > 1:
         raise RefusedError("layout", f"{row.gpus} GPUs without tp and pp")
-    found = {"tp": row.tp or 1, "pp": row.pp or 1, "cp": row.cp or 1}
+    found = {"tp": row.tp or 1, "pp": row.pp or 1, "cp": row.cp or _noted(row)[0]}
     replica = found["tp"] * found["pp"] * found["cp"]
     dp = row.gpus // replica
     if dp * replica != row.gpus:
@@ -110,6 +119,12 @@ def _degrees(row: StepRow, assumed: list[str]) -> dict[str, int]:
     return found | {"dp": dp}
 
 
+def _noted(row: StepRow) -> tuple[int, int]:
+    """cp and ep of a row's notes."""
+    found = _CP_EP.search(row.notes)
+    return (int(found[1]), int(found[2])) if found else (1, 1)
+
+
 def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[int, int, int]:
     """Sequence length, micro-batch and global batch."""
     if row.seq_len is None:
@@ -118,9 +133,12 @@ def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[i
     batch = row.global_batch
     if batch is None and micro is not None and row.grad_accum is not None:
         batch = micro * row.grad_accum * degrees["dp"]
-    if batch is None and micro is not None and degrees["pp"] == 1:
+    if batch is None and micro is not None and degrees["pp"] == 1 and row.metric not in MEMORY_METRICS:
         assumed.append("batch: one micro-batch a step")
         batch = micro * degrees["dp"]
+    if batch is None and row.metric in MEMORY_METRICS:
+        assumed.append("batch: twice as many micro-batches as stages; the peak is the same with more")
+        batch = 2 * degrees["pp"] * (micro or 1) * degrees["dp"]
     if batch is None:
         raise RefusedError("batch", "the global batch is not published")
     if micro is None:

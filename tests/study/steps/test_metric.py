@@ -39,7 +39,7 @@ ROW = StepRow(
 STEP = StepTime(
     seconds=2.0,
     optimizer_s=0.5,
-    peak_bytes=0,
+    peak_bytes=3 * 2**30,
     fits=True,
     ledger=Ledger(tokens=8 * 2048, samples=8, model_flops=3 * 10**13, model_flops_full_attention=6 * 10**13),
     coverage={},
@@ -57,6 +57,7 @@ def step(**changes: Any) -> MeasuredStep:
     [
         ("iteration_time", "s", "", 2.0),
         ("iteration_time", "ms", "", 2000.0),
+        ("max_memory_allocated", "GiB", "", 3.0),
         ("tokens_per_s_per_gpu", "tokens/s/GPU", "", 8 * 2048 / 2 / 8),
         ("samples_per_s", "sequences/s", "", 4.0),
         ("tflops_per_gpu", "TFLOP/s/GPU (model FLOPs)", "", 30 / 16),
@@ -94,6 +95,7 @@ def test_without_the_optimizer_on_one_gpu() -> None:
         ("layer_forward_backward_time", "ms"),
         ("iteration_time", "days"),
         ("mfu", "percent"),
+        ("peak memory", "percent"),
         ("tokens_per_s_per_gpu", "tokens/s/GPU (whole run average)"),
     ],
 )

@@ -127,6 +127,12 @@ def test_half_used_nodes() -> None:
     assert devices == [0, 1, 2, 3, 8, 9, 10, 11]
 
 
+def test_a_table_of_memory_notes_its_degrees() -> None:
+    changes = {"metric": "max_memory_allocated", "unit": "GiB", "global_batch": None, "vpp": None, "nodes": 1}
+    job = place(row(**changes, gpus=8, tp=1, notes="maximum over ranks; CP 4, EP 1")).job
+    assert (job.plan.cp, job.plan.ep, job.plan.dp, job.num_micro_batches) == (4, 1, 1, 4)
+
+
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
