@@ -129,8 +129,11 @@ def _truncated(row: StepRow, model: Model, assumptions: list[str]) -> dict[str, 
     if model.mtp:
         changes["mtp"] = 0
         assumptions.append("model: no multi-token prediction in a model of fewer layers")
-    if experts is not None and experts.first_dense > 1 and "one dense layer" in row.notes.lower():
-        changes["experts"] = replace(experts, first_dense=1)
+    if experts is not None and experts.first_dense > 1:
+        if "one dense layer" in row.notes.lower():
+            changes["experts"] = replace(experts, first_dense=1)
+        else:
+            assumptions.append(f"model: the first {experts.first_dense} layers are dense, as those of the whole model")
     return changes
 
 
