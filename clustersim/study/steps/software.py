@@ -36,8 +36,8 @@ _SOFTWARE: tuple[tuple[str, str], ...] = (
 )
 """Words of a source -> card of a profile, the first that fits."""
 
-_BY_YEAR = ((2022, "megatron-2021"), (9999, "megatron-core-2024"))
-"""Last year -> the profile of a source that is not known: the framework that most published rows of that year ran."""
+_UNKNOWN = "megatron-core-2024"
+_UNKNOWN_UNTIL_2022 = "megatron-2021"
 
 
 def profile_of(row: StepRow) -> tuple[Profile, list[str]]:
@@ -46,7 +46,7 @@ def profile_of(row: StepRow) -> tuple[Profile, list[str]]:
     name = next((name for words, name in _SOFTWARE if words in source), None)
     if name is not None:
         return _load(name), [f"profile: {name}"]
-    name = next(name for last, name in _BY_YEAR if (row.year or last) <= last)
+    name = _UNKNOWN_UNTIL_2022 if row.year is not None and row.year <= 2022 else _UNKNOWN
     return _load(name), [f"profile: {name}, by its year: the source is not known"]
 
 
