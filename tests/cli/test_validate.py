@@ -107,9 +107,9 @@ def test_a_bad_command_leaves_nothing_behind(call: Callable[..., Any], data: str
     assert not (tmp_path / "out").exists()
 
 
-STEPS = """id,source,hardware,gpus,layers,hidden,heads,ffn,vocab,seq_len,tp,pp,micro_batch,global_batch,metric,value,unit
-a,lab,A100,8,4,1024,16,4096,51200,1024,8,1,4,8,iteration_time,0.1,s
-b,lab,TPU v4,8,4,1024,16,4096,51200,1024,8,1,4,8,iteration_time,0.1,s
+STEPS = """source,hardware,gpus,layers,hidden,heads,ffn,vocab,seq_len,tp,pp,micro_batch,global_batch,metric,value,unit
+lab,A100,8,4,1024,16,4096,51200,1024,8,1,4,8,iteration_time,0.1,s
+lab,TPU v4,8,4,1024,16,4096,51200,1024,8,1,4,8,iteration_time,0.1,s
 """
 
 
