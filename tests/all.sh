@@ -8,5 +8,5 @@ status=0
 "$venv/bin/ruff" check . || status=1
 "$venv/bin/mypy" || status=1
 "$venv/bin/lint-imports" || status=1
-"$venv/bin/python" -m pytest || status=1
+"$venv/bin/python" -m pytest -n auto --dist loadfile || status=1
 exit $status

@@ -69,19 +69,21 @@ def cluster(
     def block(kind: str, count: int, capacity: float, label: str, wire: bool = True) -> Block:
         return Block(kind=kind, shape=(count,), capacity=capacity, latency=latency * wire, label=label)
 
-    table = ResourceTable([
-        block("nvlink", n, nvlink, "nvlink{}.up"),
-        block("nvlink", n, nvlink, "nvlink{}.down"),
-        block("nic", n, nic, "nic{}.tx"),
-        block("nic", n, nic, "nic{}.rx"),
-        block("leaf_up", num_leaves, spine, "leaf{}.up"),
-        block("leaf_down", num_leaves, spine, "leaf{}.down"),
-        block("hbm", n, 1e12, "hbm{}", wire=False),
-        block("pcie", n, pcie, "pcie{}.up", wire=False),
-        block("pcie", n, pcie, "pcie{}.down", wire=False),
-        block("dram", num_nodes, dram, "dram{}", wire=False),
-        block("drive", num_nodes, 1e9, "drive{}", wire=False),
-    ])
+    table = ResourceTable(
+        [
+            block("nvlink", n, nvlink, "nvlink{}.up"),
+            block("nvlink", n, nvlink, "nvlink{}.down"),
+            block("nic", n, nic, "nic{}.tx"),
+            block("nic", n, nic, "nic{}.rx"),
+            block("leaf_up", num_leaves, spine, "leaf{}.up"),
+            block("leaf_down", num_leaves, spine, "leaf{}.down"),
+            block("hbm", n, 1e12, "hbm{}", wire=False),
+            block("pcie", n, pcie, "pcie{}.up", wire=False),
+            block("pcie", n, pcie, "pcie{}.down", wire=False),
+            block("dram", num_nodes, dram, "dram{}", wire=False),
+            block("drive", num_nodes, 1e9, "drive{}", wire=False),
+        ]
+    )
     first = table.first
     device = np.arange(n)
 

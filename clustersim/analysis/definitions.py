@@ -31,7 +31,7 @@ _DEFINITIONS = {
     ),
     "mfu": "Model FLOP utilisation: model FLOP per second over the GPUs' dense peak in the dtype in use (fraction).",
     "mfu_full_attention": "mfu with attention counted over the full square of the sequence, as PaLM does (fraction).",
-    "hfu": "Hardware FLOP utilisation: FLOP of all GEMM and attention kernels, recompute included, over the same peak.",
+    "hfu": "Hardware FLOP utilisation: FLOP of all kernels, recompute and optimizer included, over the same peak.",
     "bubble_fraction": "Part of the step with nothing to do but wait for a pipeline neighbour; mean over ranks.",
     "exposed_comm_fraction": "Part of the step with communication and no computing; mean over ranks (fraction).",
     "breakdown_s": "The step split by what a rank does at each instant; mean over ranks; adds up to step_time_s [s].",

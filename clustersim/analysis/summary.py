@@ -112,7 +112,7 @@ def _of_job(run: Run, number: int) -> dict[str, Any]:
     ledger = job.ledger
     num_gpus = job.num_ranks if job.devices is None else len(np.unique(job.devices))
     peak_flop_per_s, notes = _peak_flop_per_s(job, run.topology)
-    executed = sum(lane.multiplicity * _matrix_flops(lane) for lane in lanes)
+    executed = sum(lane.multiplicity * _executed_flops(lane) for lane in lanes)
 
     def per_second(amount: float, over: float = 1.0) -> float | None:
         return amount / step_s / over if step_s and amount and over else None
@@ -183,11 +183,11 @@ def _peak_flop_per_s(job: Job, topology: Topology) -> tuple[float, list[str]]:
     return total, []
 
 
-def _matrix_flops(lane: LaneRecord) -> int:
-    """FLOP of the GEMM and attention kernels of one step, recompute included."""
+def _executed_flops(lane: LaneRecord) -> int:
+    """FLOP of the kernels of one step, recompute included; of passes over memory only scans count any."""
     times = np.bincount(lane.arrays.op, minlength=len(lane.arrays.ops))
     return sum(
-        int(n) * sum(k.flops * k.count for k in op.kernels if k.kind in ("gemm", "attention"))
+        int(n) * sum(k.flops * k.count for k in op.kernels)
         for op, n in zip(lane.arrays.ops, times, strict=True)
         if isinstance(op, Compute)
     )

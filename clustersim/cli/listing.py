@@ -24,7 +24,7 @@ def list_(
     ----------
     kind
         one kind only: job, model, graph, topology, gpu, kernels, cpu, superchip, link, nic, switch, drive,
-        communication, transport
+        communication, transport, profile
     as_json
         print one JSON object: kind -> cards
     """

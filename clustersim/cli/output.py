@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,10 +13,15 @@ from typing import Any
 
 from clustersim.faults import Fault
 
-__all__ = ["BAD_INPUT", "FAILED", "OK", "fault_fields", "fault_line", "print_json", "progress", "refuse"]
+__all__ = ["BAD_INPUT", "FAILED", "OK", "fault_fields", "fault_line", "num_cores", "print_json", "progress", "refuse"]
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 """Exit codes: it went well; the run failed, its answer is printed all the same; the input has faults."""
+
+
+def num_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def refuse(faults: Iterable[Fault], as_json: bool) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clustersim.analysis.report import table
-from clustersim.cli.output import BAD_INPUT, FAILED, OK, print_json, progress
+from clustersim.cli.output import BAD_INPUT, FAILED, OK, num_cores, print_json, progress
 
 if TYPE_CHECKING:
     from clustersim.faults import Fault
@@ -45,7 +45,7 @@ def run_sweep(
     if wrong:
         raise BadInput(wrong)
     num_points = len(points(wanted))
-    workers = min(num_points, _num_cores())
+    workers = min(num_points, num_cores())
     with progress("points", total=num_points) as at:
         if workers > 1:
             with ProcessPoolExecutor(workers, get_context("spawn")) as executor:
@@ -64,13 +64,6 @@ def run_sweep(
     if statuses == {"bad_input"}:
         return BAD_INPUT
     return OK if "ok" in statuses else FAILED
-
-
-def _num_cores() -> int:
-    """Cores that this process may use."""
-    import os
-
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _read(vary: Sequence[str]) -> tuple[dict[str, list[Any]], list[Fault]]:

@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.collective.laid import Laid
 from clustersim.collective.laps import MAX_MESSAGES, Edge, ring_ns
-from clustersim.collective.traffic import Phase
 
-__all__ = ["Laid", "exposed_ns", "paced"]
+__all__ = ["exposed_ns"]
 
 _PS = 1e12
 """Times are whole picoseconds, so that sums over the members of equal groups are equal whatever their order."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Laid:
-    """The f flows of one phase on the routes of n groups.
-
-    Parameters
-    ----------
-    phase : Phase
-    latency_ns : NDArray[int64], shape (n, f)
-    busiest : NDArray[float64], shape (n, f)
-        time of the busiest resource of the flow's route under all bytes of the collective [s]
-    per_byte : NDArray[float64], shape (n, f)
-        of the route's slowest resource [s/B]
-    """
-
-    phase: Phase
-    latency_ns: NDArray[np.int64]
-    busiest: NDArray[np.float64]
-    per_byte: NDArray[np.float64]
 
 
 def exposed_ns(
@@ -75,41 +54,6 @@ def exposed_ns(
     longest = np.array([played[ring.tobytes()] for ring in rings]).reshape(len(whole), -1).max(axis=1)
     exposed: NDArray[np.int64] = np.clip(np.rint(longest - whole * 1e9).astype(np.int64), 0, in_step)
     return exposed
-
-
-def paced(laid: Sequence[Laid], num_members: int) -> NDArray[np.float64] | None:
-    """Time of exchanges that follow one another when nobody waits for others than its partners, shape (n,) [s].
-
-    A member goes on when what it sends and what it gets in a phase has arrived. None where that ends within 0.5 % of
-    all phases at the pace of their slowest exchange.
-
-    Parameters
-    ----------
-    laid : sequence of Laid
-        phases, each under its own bytes alone
-    num_members : int
-    """
-    if any(one.phase.num_steps != 1 or one.phase.message_nbytes is not None or _crowded(one.phase) for one in laid):
-        return None
-    together = np.zeros(len(laid[0].busiest))
-    ready = np.zeros((len(together), num_members))
-    for one in laid:
-        source, destination = one.phase.source, one.phase.destination
-        took = one.latency_ns / 1e9 + one.busiest
-        together += took.max(axis=1)
-        arrived = np.maximum(ready[:, source], ready[:, destination]) + took
-        after = ready.copy()
-        after[:, source] = arrived
-        after[:, destination] = np.maximum(after[:, destination], arrived)
-        ready = after
-    ends: NDArray[np.float64] = ready.max(axis=1)
-    return ends if (ends < 0.995 * together).any() else None
-
-
-def _crowded(phase: Phase) -> bool:
-    """Whether a member sends or gets more than one flow, or switches add some up."""
-    ends = (phase.source, phase.destination)
-    return phase.tree is not None or not len(ends[0]) or any(len(np.unique(end)) < len(end) for end in ends)
 
 
 def _passed(one: Laid, node: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.collective.edges import Edges
+from clustersim.collective.laid import Laid
 from clustersim.collective.laps import Edge, chain_ns
+from clustersim.collective.routes import Routes
 
 __all__ = ["Stretch", "returning_ns"]
 
@@ -34,6 +37,33 @@ class Stretch:
     latency_ns: NDArray[np.int64]
     one_way: NDArray[np.float64]
     both: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, routes: Routes, one: Laid, node: NDArray[np.int64]) -> Stretch:
+        """A phase of which the first half of the flows is the way there.
+
+        Parameters
+        ----------
+        routes : Routes
+        one : Laid
+            under the bytes of all phases
+        node : NDArray[int64], shape (m,)
+            of the members
+        """
+        phase, ways = one.phase, []
+        capacity = routes.topology.resources.capacity.astype(np.float64)
+        n, half = len(one.busiest), len(phase.source) // 2
+        hops = routes.of(phase)[0].reshape(n, len(phase.source), -1)
+        for way in (slice(None, half), slice(half, None)):
+            edges = Edges.of(hops[:, way].reshape(n, -1), np.repeat(phase.nbytes[way], hops.shape[2])[:, None])
+            ways.append(edges.busiest(capacity, n)[:, 0])
+        return cls(
+            num_steps=phase.num_steps // 2,
+            away=bool((node[phase.source] != node[phase.destination]).all()),
+            latency_ns=one.latency_ns.max(axis=1),
+            one_way=np.maximum(*ways),
+            both=one.busiest.max(axis=1),
+        )
 
 
 def returning_ns(

@@ -22,11 +22,11 @@ from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.kernel import CostModel
 from clustersim.topology.meshes import Meshes, meshes
 from clustersim.topology.topology import Topology
+from clustersim.workload.arrays import Arrays
 from clustersim.workload.check import check
 from clustersim.workload.exchange import Exchange
 from clustersim.workload.job import Job
 from clustersim.workload.op import Collective, Op
-from clustersim.workload.program import Arrays
 from clustersim.workload.script import Script, Signature, scripts
 
 __all__ = ["build"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.workload.arrays import Arrays
 from clustersim.workload.op import Collective
-from clustersim.workload.program import Arrays
 
 __all__ = ["Flat", "flatten"]
 

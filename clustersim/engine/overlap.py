@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.flat import Flat
+from clustersim.workload.arrays import Arrays
 from clustersim.workload.op import Compute, Delay
-from clustersim.workload.program import Arrays
 
 __all__ = ["Company", "company", "pivot_stream"]
 

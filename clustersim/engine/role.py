@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from clustersim.engine.flat import Flat, flatten
 from clustersim.engine.overlap import Company, company, pivot_stream
-from clustersim.workload.program import Arrays
+from clustersim.workload.arrays import Arrays
 
 __all__ = ["Role"]
 

@@ -19,8 +19,8 @@ from clustersim.engine.noise import Noise
 from clustersim.engine.reduction_slots import ReductionSlots
 from clustersim.engine.role import Role
 from clustersim.topology.topology import Topology
+from clustersim.workload.arrays import Arrays
 from clustersim.workload.job import Job
-from clustersim.workload.program import Arrays
 from clustersim.workload.script import Signature
 
 __all__ = ["GroupBlock", "PathEdges", "System"]

@@ -30,6 +30,7 @@ KINDS = {
     "model": "workloads/models",
     "job": "workloads/jobs",
     "graph": "workloads/graphs",
+    "profile": "workloads/profiles",
 }
 """Kind of card -> its folder, in the library and in a folder of the user's own."""
 

@@ -64,7 +64,8 @@ class Key:
     @property
     def example(self) -> object:
         """A legal value; None where there is none in general."""
-        return self.default if self.usual is None else self.usual
+        found = self.default if self.usual is None else self.usual
+        return self.value.some if found is None else found
 
     @property
     def required(self) -> bool:
@@ -183,6 +184,7 @@ KEYS: Mapping[str, Key] = {
         Name(f"{', '.join(SCHEDULES)}, a table as .csv or .toml, or my_package.module:function"),
         "order of the passes of a stage",
         otherwise="1f1b; interleaved with chunks",
+        usual="1f1b",
     ),
     "plan.recompute": Key(Word(("none", "selective", "full")), "what the backward pass computes again", "none"),
     "plan.recompute_modules": Key(

@@ -50,6 +50,10 @@ class Value(Protocol):
     def legal(self) -> str:
         """Legal values in a few words."""
 
+    @property
+    def some(self) -> object:
+        """A legal value, for what is near none; None where there is none in general."""
+
     def read(self, value: object) -> Any:
         """``value`` as the run takes it; :class:`Refused` when it is not legal."""
 
@@ -65,6 +69,11 @@ class Whole:
     def legal(self) -> str:
         """Legal values in a few words."""
         return f"{self.low} to {self.high}"
+
+    @property
+    def some(self) -> object:
+        """A legal value; None where there is none in general."""
+        return self.low
 
     def read(self, value: object) -> int:
         """The number."""
@@ -90,6 +99,11 @@ class Number:
         start = f"above {self.low:g}" if self.above else f"from {self.low:g}"
         return start if self.high == math.inf else f"{start} to {self.high:g}"
 
+    @property
+    def some(self) -> object:
+        """A legal value; None where there is none in general."""
+        return min(self.high, self.low + 1) if self.above else self.low
+
     def read(self, value: object) -> float:
         """The number."""
         is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
@@ -106,6 +120,11 @@ class Bytes:
     def legal(self) -> str:
         """Legal values in a few words."""
         return "100 MB, 64 MiB"
+
+    @property
+    def some(self) -> object:
+        """A legal value; None where there is none in general."""
+        return "100 MB"
 
     def read(self, value: object) -> int:
         """The amount [B]."""
@@ -130,6 +149,11 @@ class Quantity:
         """Legal values in a few words."""
         return self.sample
 
+    @property
+    def some(self) -> object:
+        """A legal value; None where there is none in general."""
+        return self.sample
+
     def read(self, value: object) -> float:
         """The amount in ``unit``."""
         try:
@@ -151,6 +175,11 @@ class Wholes:
         """Legal values in a few words."""
         return f"1 to {self.most} of {self.low} to {self.high}"
 
+    @property
+    def some(self) -> object:
+        """A legal value; None where there is none in general."""
+        return None
+
     def read(self, value: object) -> tuple[int, ...]:
         """The numbers."""
         one = Whole(self.low, self.high)
@@ -171,6 +200,11 @@ class Flag:
         """Legal values in a few words."""
         return "true, false"
 
+    @property
+    def some(self) -> object:
+        """A legal value; None where there is none in general."""
+        return True
+
     def read(self, value: object) -> bool:
         """The flag."""
         if isinstance(value, bool):
@@ -188,6 +222,11 @@ class Word:
     def legal(self) -> str:
         """Legal values in a few words."""
         return ", ".join(self.words)
+
+    @property
+    def some(self) -> object:
+        """A legal value; None where there is none in general."""
+        return self.words[0]
 
     def read(self, value: object) -> str:
         """The word."""
@@ -207,6 +246,11 @@ class Name:
         """Legal values in a few words."""
         return self.of
 
+    @property
+    def some(self) -> object:
+        """A legal value; None where there is none in general."""
+        return None
+
     def read(self, value: object) -> str:
         """The name."""
         if isinstance(value, str) and value.strip():
@@ -225,6 +269,11 @@ class Names:
     def legal(self) -> str:
         """Legal values in a few words."""
         return self.of
+
+    @property
+    def some(self) -> object:
+        """A legal value; None where there is none in general."""
+        return f"[{', '.join(self.words)}]" if self.words else None
 
     def read(self, value: object) -> tuple[str, ...]:
         """The names."""
@@ -247,6 +296,11 @@ class Factors:
     def legal(self) -> str:
         """Legal values in a few words."""
         return "{37: 1.3}" if self.of == "rank" else "{node0/nic1.tx: 0.5}"
+
+    @property
+    def some(self) -> object:
+        """A legal value; None where there is none in general."""
+        return self.legal
 
     def read(self, value: object) -> dict[int, float] | dict[str, float]:
         """The mapping."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from clustersim.collective.bound import KINDS
 from clustersim.faults import BadInput, Fault, nearest_name
+from clustersim.readers import csv_records
 
 __all__ = ["COLUMNS", "CollectiveRow", "Unused", "detect", "read"]
 
@@ -114,12 +114,7 @@ class Unused:
 
 def detect(path: str | Path) -> bool:
     """Whether the file begins with a header that has every required column."""
-    try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            header = next(csv.reader(file), [])
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return False
-    return {*_REQUIRED} <= {name.strip() for name in header}
+    return {*_REQUIRED} <= {*csv_records.header(path)}
 
 
 def read(path: str | Path) -> tuple[tuple[CollectiveRow, ...], tuple[Unused, ...], list[str]]:
@@ -145,17 +140,13 @@ def read(path: str | Path) -> tuple[tuple[CollectiveRow, ...], tuple[Unused, ...
         with every missing column and every bad value: line, column, value, rule
     """
     path = Path(path)
-    header, records = _table(path)
+    header, records = csv_records.lines(path)
     faults = [
         Fault(file=str(path), key=f"line 1, column {name}", value=None, rule="must be there")
         for name in _REQUIRED
         if name not in header
     ]
-    faults += [
-        Fault(file=str(path), key="line 1", value=name, rule="must be the name of one column only")
-        for name in dict.fromkeys(header)
-        if name and header.count(name) > 1
-    ]
+    faults += csv_records.named_twice(path, header)
     rows: list[CollectiveRow] = []
     unused: list[Unused] = []
     lines: dict[str, int] = {}
@@ -164,7 +155,7 @@ def read(path: str | Path) -> tuple[tuple[CollectiveRow, ...], tuple[Unused, ...
             rule = f"fields: there must be one for each of the {len(header)} columns"
             faults.append(Fault(file=str(path), key=f"line {line}", value=len(fields), rule=rule))
             continue
-        given = {name: field.strip() for name, field in zip(header, fields, strict=True)}
+        given = dict(zip(header, fields, strict=True))
         numbers, wrong = _numbers(path, line, given)
         faults += wrong
         name = given.get("id", "")
@@ -185,29 +176,6 @@ def read(path: str | Path) -> tuple[tuple[CollectiveRow, ...], tuple[Unused, ...
     unknown = [name for name in header if name not in COLUMNS]
     notes = [f"columns that are not known here were left out: {', '.join(unknown)}"] if unknown else []
     return tuple(rows), tuple(unused), notes
-
-
-def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Header, and each record with the line that it begins on; empty lines are left out."""
-    records: list[tuple[int, list[str]]] = []
-    line = 0
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            for fields in reader:
-                if any(field.strip() for field in fields):
-                    records.append((line + 1, fields))
-                line = reader.line_num
-    except csv.Error as error:
-        rule = f"must be CSV: {error}"
-        raise BadInput([Fault(file=str(path), key=f"line {line + 1}", value=None, rule=rule)]) from error
-    except (OSError, UnicodeDecodeError) as error:
-        rule = f"must be a readable CSV file: {error}"
-        raise BadInput([Fault(file=str(path), key="file", value=str(path), rule=rule)]) from error
-    if not records:
-        raise BadInput([Fault(file=str(path), key="file", value=path.name, rule="must have a header and rows")])
-    (_, header), *rest = records
-    return [name.strip() for name in header], rest
 
 
 def _numbers(path: Path, line: int, given: Mapping[str, str]) -> tuple[dict[str, float], list[Fault]]:

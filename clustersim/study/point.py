@@ -21,6 +21,7 @@ from clustersim.library.topologies import load_topology
 from clustersim.study.effects import without_effect
 from clustersim.study.graph_job import find_graph_faults, graph_job
 from clustersim.study.provenance import provenance
+from clustersim.study.run_length import too_long, too_many_steps
 from clustersim.topology.topology import Topology
 from clustersim.trace.result import Result
 from clustersim.workload.case import Case
@@ -32,13 +33,7 @@ from clustersim.workload.rules import find_faults
 from clustersim.workload.schedule import SCHEDULES
 from clustersim.workload.training_step import training_step
 
-__all__ = ["MOST_OPS", "Point", "prepare", "run_point"]
-
-MOST_OPS = 100_000_000
-"""Ops of all stages and steps that are still built: their arrays take some 10 GB."""
-
-_OPS_PER_LAYER = 20
-"""Ops of one layer and micro-batch, forward and backward, to the nearest ten: what the layers' builders make."""
+__all__ = ["Point", "prepare", "run_point"]
 
 _FABRIC = tuple(key for key in KEYS if key.startswith(("fabric", "node.", "storage.", "communication.")))
 _TOPOLOGY = ("nodes", *_FABRIC, "nics_per_node")
@@ -159,12 +154,12 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
     settings |= {"graph.placement": values["graph.placement"]}
     if graph is not None and num_devices and topology is not None:
         found += [fault for fault in find_graph_faults(graph, settings, topology) if fault.key not in refused]
-        found += _too_many_steps(graph, setup.value("steps"))
+        found += too_many_steps(graph, setup.value("steps"))
     perturb = _given(setup, "perturb")
     if topology is not None and "nodes" not in refused:
         found += _perturb_faults(perturb, topology)
     if case is not None and not found and not faults:
-        found += _too_long(case, setup.value("steps"))
+        found += too_long(case, setup.value("steps"))
     job: Job | None = None
     if topology is not None and not found and not faults:
         with _collect(found):
@@ -220,7 +215,7 @@ def _given(setup: JobSetup, table: str) -> dict[str, Any]:
 def _case(model: Model, values: Mapping[str, Any], num_devices: int) -> Case:
     """The combination to check."""
     plan = {key.removeprefix("plan."): value for key, value in values.items() if key.startswith("plan.")}
-    batch = {key: values[key] or 0 for key in _BATCH}
+    batch: dict[str, Any] = {key: values[key] or 0 for key in _BATCH}
     batch |= {key: values[key] for key in ("seq_lens", "seq_seed")}
     return Case(model=model, plan=ParallelPlan(**plan), dtype=values["dtype"], num_devices=num_devices, **batch)
 
@@ -276,25 +271,3 @@ def _perturb_faults(perturb: Mapping[str, Any], topology: Topology) -> list[Faul
             rule = f"must be a rank from 0 to {last}"
             found.append(Fault(key="perturb.slow_ranks", value=rank, rule=rule, nearest=last))
     return found
-
-
-def _too_many_steps(graph: Graph, steps: int) -> Iterator[Fault]:
-    """The same for a graph, each of whose ops is two."""
-    num_ops = 2 * len(graph.ops) * steps
-    if num_ops > MOST_OPS:
-        rule = f"makes a run too long: {num_ops:.1e} ops, at most {MOST_OPS:.0e} are built"
-        yield Fault(key="steps", value=steps, rule=rule, nearest=MOST_OPS // (2 * len(graph.ops)))
-
-
-def _too_long(case: Case, steps: int) -> Iterator[Fault]:
-    """A run of more ops than anyone has memory for, refused before it is built."""
-    replicas = 1 if case.seq_lens == "fixed" else case.replicas
-    num_ops = replicas * case.num_micro_batches * case.model.num_layers * _OPS_PER_LAYER * steps
-    if num_ops > MOST_OPS:
-        rule = (
-            f"makes a run too long: {case.num_micro_batches} micro-batches x {case.model.num_layers} layers x steps "
-            f"{steps} are about {num_ops:.1e} ops, at most {MOST_OPS:.0e} are built"
-        )
-        each = case.replicas * case.micro_batch
-        nearest = max(1, MOST_OPS * case.num_micro_batches // num_ops) * each
-        yield Fault(key="global_batch", value=case.global_batch, rule=rule, nearest=nearest)

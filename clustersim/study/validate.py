@@ -1,4 +1,4 @@
-"""A file of measured collectives -> predictions beside the measurements."""
+"""A file of measured collectives or training steps -> predictions beside the measurements."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any
 
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.communication import Communication, Transport
-from clustersim.readers import collective_rows
+from clustersim.readers import collective_rows, step_rows
 from clustersim.readers.collective_rows import CollectiveRow, Unused
 from clustersim.study.calibration import Calibration
 from clustersim.study.left_out import COLUMNS, left_out_errors
 from clustersim.study.measured import Measured
 from clustersim.study.networks import is_known
 from clustersim.study.prediction import Outcome, closed_reason, predict, shipped_cards
+from clustersim.study.steps.report import StepValidation
+from clustersim.study.steps.validate import read_rows, unknown_family, validate_steps
 from clustersim.study.validation import NOT_KNOWN, ValidatedRow, Validation
 
 __all__ = ["LABELS", "decade", "input_faults", "validate"]
@@ -34,31 +36,42 @@ def validate(
     path: str | Path,
     *,
     leave_out: str | None = None,
+    family: str | None = None,
+    processes: int = 1,
     progress: Callable[[float], None] | None = None,
-) -> Validation:
-    """Predict every row of a file of measured collectives with the shipped cards.
+) -> Validation | StepValidation:
+    """Predict every row of a file of measurements with the shipped cards.
 
     Parameters
     ----------
     path : str or Path
-        a CSV as :func:`clustersim.readers.collective_rows.read` takes it
+        a CSV as :func:`clustersim.readers.collective_rows.read` or :func:`clustersim.readers.step_rows.read` takes it
     leave_out : {"group", "source"}, optional
-        also give errors under numbers calibrated on all rows but those that have the row's value in this column;
-        minutes on hundreds of rows
+        of collectives: also give errors under numbers calibrated on all rows but those that have the row's value in
+        this column; minutes on hundreds of rows
+    family : str, optional
+        rows of this one only
+    processes : int
+        of steps: that simulate beside each other
     progress : callable, optional
-        called with the fraction of the rows that ``leave_out`` is done with
+        called with the fraction of the work that is done
 
     Returns
     -------
-    Validation
-        all rows of the file: predicted, or refused with a reason
+    Validation or StepValidation
+        all rows of the file, or of the family: predicted, or refused with a reason
 
     Raises
     ------
     BadInput
-        with every fault of the file and of ``leave_out``
+        with every fault of the file, of ``leave_out`` and of ``family``
     """
     path = Path(path)
+    faults = input_faults(path, leave_out, family)
+    if faults:
+        raise BadInput(faults)
+    if step_rows.detect(path):
+        return validate_steps(path, family=family, processes=processes, progress=progress)
     rows, unused, notes = _read(path, leave_out)
     outcomes = predict(rows)
     placed = [outcome.measured for outcome in outcomes if outcome.measured is not None]
@@ -68,16 +81,38 @@ def validate(
         report = _with_left_out(report, outcomes, leave_out, progress)
     report += [_aside(path, row) for row in unused]
     report.sort(key=lambda row: row.line)
+    report = [row for row in report if family in (None, row.family)]
     return Validation(file=str(path), rows=tuple(report), notes=tuple(notes), left_out=leave_out)
 
 
-def input_faults(path: str | Path, leave_out: str | None = None) -> list[Fault]:
+def input_faults(path: str | Path, leave_out: str | None = None, family: str | None = None) -> list[Fault]:
     """What :func:`validate` would refuse, without its work."""
+    path = Path(path)
     try:
-        _read(Path(path), leave_out)
+        if step_rows.detect(path):
+            return [*_no_calibration(leave_out), *_step_faults(path, family)]
+        rows, unused, _ = _read(path, leave_out)
+    except BadInput as error:
+        return list(error.faults)
+    names = dict.fromkeys(_family(path, row.family, row.source) for row in rows)
+    names |= dict.fromkeys(_family(path, row.given.get("family", ""), row.given.get("source", "")) for row in unused)
+    if family is None or family in names:
+        return []
+    return [unknown_family(path, family, list(names))]
+
+
+def _step_faults(path: Path, family: str | None) -> list[Fault]:
+    try:
+        read_rows(path, family)
     except BadInput as error:
         return list(error.faults)
     return []
+
+
+def _no_calibration(leave_out: str | None) -> list[Fault]:
+    if leave_out is None:
+        return []
+    return [Fault(key="leave_out", value=leave_out, rule="is of collectives only: no step calibrates anything")]
 
 
 def decade(nbytes: int | None) -> str:
@@ -126,7 +161,7 @@ def _leave_out_faults(column: str | None) -> list[Fault]:
 def _other_table(path: Path, faults: Sequence[Fault]) -> Iterator[Fault]:
     """What to say of a table of something else."""
     if any(fault.key.startswith("line 1, column") for fault in faults):
-        rule = "must be measured collectives, the only measurements that are read yet"
+        rule = "must be measured collectives or training steps"
         yield Fault(file=str(path), key="file", value=path.name, rule=rule)
 
 
@@ -181,11 +216,15 @@ def _common(path: Path, line: int, name: str, family: str, source: str) -> dict[
     return {
         "id": name or f"line {line}",
         "line": line,
-        "family": family or f"{path.stem}:{source or 'no source'}",
+        "family": _family(path, family, source),
         "source": source,
         "metric": "time",
         "unit": "us",
     }
+
+
+def _family(path: Path, family: str, source: str) -> str:
+    return family or f"{path.stem}:{source or 'no source'}"
 
 
 def _network(one: Measured) -> str:

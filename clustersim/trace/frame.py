@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from clustersim.trace.record import Record
 from clustersim.trace.schema import CATEGORIES, COLUMNS
+from clustersim.workload.arrays import Arrays
 from clustersim.workload.job import Job
 from clustersim.workload.op import Collective
-from clustersim.workload.program import Arrays
 
 if TYPE_CHECKING:
     import pandas as pd

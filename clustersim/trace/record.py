@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.workload.arrays import Arrays
 from clustersim.workload.job import Job
-from clustersim.workload.program import Arrays
 
 __all__ = ["LaneRecord", "Rates", "Record"]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +46,7 @@ class Lengths:
             self._form, *texts = seq_lens.split(":")
             self._numbers = _parsed(seq_lens, self._form, texts)
         else:
-            self._given = _read(seq_lens) if isinstance(seq_lens, str) else list(seq_lens)
-            _require_lengths(self._given)
+            self._given = _legal(_read(seq_lens) if isinstance(seq_lens, str) else seq_lens)
 
     def __iter__(self) -> Iterator[int]:
         """Without end; those that are given start over."""
@@ -98,13 +98,18 @@ def _read(path: str) -> list[int]:
         ) from None
 
 
-def _require_lengths(lengths: Sequence[int]) -> None:
+def _legal(given: object) -> list[int]:
+    if not isinstance(given, Iterable):
+        rule = "must be fixed, uniform:LOW:HIGH, lognormal:MEDIAN:SIGMA, lengths, or a .csv of them"
+        raise BadInput([Fault(key="seq_lens", value=given, rule=rule, nearest="fixed")])
+    lengths: list[Any] = list(given)
     faults = [
         Fault(key=f"seq_lens[{n}]", value=length, rule=f"must be a whole number from 1 to {LONGEST}", nearest=1)
         for n, length in enumerate(lengths)
-        if not isinstance(length, int) or isinstance(length, bool) or not 1 <= length <= LONGEST
+        if not isinstance(length, int | np.integer) or isinstance(length, bool) or not 1 <= length <= LONGEST
     ]
     if not lengths:
         faults = [Fault(key="seq_lens", value=lengths, rule="must have at least one length")]
     if faults:
         raise BadInput(faults)
+    return [int(length) for length in lengths]

@@ -18,7 +18,7 @@ from clustersim.workload.rules.frameworks import framework_notes
 from clustersim.workload.rules.sharding import sharding_notes
 from clustersim.workload.rules.stage_layers import stage_layers_notes
 from clustersim.workload.rules.tensor_overlap import tensor_overlap_notes
-from clustersim.workload.schedule import SCHEDULES, Schedule, placement_of, read_table
+from clustersim.workload.schedule import SCHEDULES, Placement, Schedule, Table, check, placement_of, read_table
 from clustersim.workload.shard import padded_vocab
 from clustersim.workload.stage_split import stage_split
 from clustersim.workload.stages import describe
@@ -46,6 +46,32 @@ class Resolved:
     schedule: Schedule
     num_micro_batches: int
     notes: tuple[str, ...]
+
+    @property
+    def placement(self) -> Placement:
+        """Where the schedule puts the chunks of the model."""
+        return placement_of(self.schedule, self.plan.pp, self.plan.vpp or 1)
+
+    def table(self) -> Table:
+        """The schedule's table, proven to end.
+
+        Raises
+        ------
+        BadInput
+            with every fault of a table that is no schedule of this plan
+        """
+        num_virtual = self.plan.vpp or 1
+        table = self.schedule(self.plan.pp, num_virtual, self.num_micro_batches)
+        faults = check(
+            table,
+            num_stages=self.plan.pp,
+            num_virtual=num_virtual,
+            num_micro_batches=self.num_micro_batches,
+            placement=self.placement,
+        )
+        if faults:
+            raise BadInput(faults)
+        return table
 
 
 def resolve(case: Case) -> Resolved:

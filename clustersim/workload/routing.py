@@ -28,6 +28,7 @@ def expert_shards(experts: Experts, plan: ParallelPlan, *, rows: int) -> tuple[E
 
     Equally popular experts work on equally many tokens, rounded up. With a capacity factor c every rank sends
     C = ⌈c·R·k/E⌉ copies to each of E experts, whatever their popularity: what is more is dropped, what is less padded.
+    With one rank for all experts nothing is sent, and how has no effect.
 
     Parameters
     ----------
@@ -42,6 +43,7 @@ def expert_shards(experts: Experts, plan: ParallelPlan, *, rows: int) -> tuple[E
     with ``--moe-pad-expert-input-to-capacity``.
     """
     ep, etp, local = plan.ep, plan.etp or 1, experts.num_experts // plan.ep
+    away = ep > 1
     load = _load(experts, plan)
     there = _there(experts, plan, load, rows)
     capacity = None
@@ -66,10 +68,10 @@ def expert_shards(experts: Experts, plan: ParallelPlan, *, rows: int) -> tuple[E
                 dropless=capacity is None,
                 there=there,
                 back=there.turned() if isinstance(there, Exchange) else there,
-                once=plan.dispatch == "deepep",
-                chunks=plan.overlap_dispatch,
-                overlap_shared=plan.overlap_shared,
-                fp8_dispatch=plan.fp8_dispatch,
+                once=away and plan.dispatch == "deepep",
+                chunks=plan.overlap_dispatch if away else 1,
+                overlap_shared=away and plan.overlap_shared,
+                fp8_dispatch=away and plan.fp8_dispatch,
                 fp8_activation_input=plan.fp8_activation_input,
             )
         )

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.workload.arrays import Arrays
 from clustersim.workload.exchange import Exchange
 from clustersim.workload.job import Job
 from clustersim.workload.op import Collective
-from clustersim.workload.program import Arrays
 
 __all__ = ["FamilyScripts", "Script", "Signature", "scripts"]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clustersim.workload.gradients import write_exchange, write_reductions, write_refresh, write_shared
+from clustersim.workload.layers.block import Block
 from clustersim.workload.op import Collective
-from clustersim.workload.optimizer import find_optimizer, optimizer_step, resident_bytes
 from clustersim.workload.passes.fragment import WEIGHTS
 from clustersim.workload.pipeline import Trail, write_units
 from clustersim.workload.plan import ParallelPlan
@@ -17,6 +17,7 @@ from clustersim.workload.schedule import Overlapped, Unit
 from clustersim.workload.shard import WIDTH, Shard
 from clustersim.workload.sharding.replicas import Replicas
 from clustersim.workload.stage_chunk import StageChunk
+from clustersim.workload.weights import Weights
 
 __all__ = ["stage_program"]
 
@@ -55,38 +56,16 @@ def stage_program(
     resident: Counter[str] = Counter()
     updates, gathered = [], []
     for kind in kinds:
-        sharding, parameters = kind.sharding, sum(kind.parameters(block) for block in blocks)
-        matrices = [matrix for block in blocks for matrix in kind.matrices(block)]
-        resident.update(
-            resident_bytes(
-                parameters,
-                recipe=shard.recipe,
-                optimizer=plan.optimizer,
-                gradient_dtype=shard.gradient_dtype,
-                weight_shards=sharding.weights,
-                gradient_shards=sharding.gradients,
-                state_shards=sharding.optimizer,
-                matrices=matrices,
-            )
-        )
-        step = optimizer_step(
-            parameters,
-            recipe=shard.recipe,
-            optimizer=plan.optimizer,
-            gradient_dtype=shard.gradient_dtype,
-            shards=sharding.optimizer,
-            gradient_shards=sharding.gradients,
-            weight_shards=sharding.weights,
-            matrices=matrices,
-        )
-        updates += [step] if parameters else []
-        whole = find_optimizer(plan.optimizer).gathered_nbytes(matrices, sharding.optimizer)
+        own = _weights(kind, blocks, shard, plan)
+        resident.update(own.resident_bytes())
+        updates += [own.update()] if own.parameters else []
+        whole = own.gathered_nbytes()
         if whole:
             gathered.append(
                 Collective(name="all-gather momentum", kind="all_gather", slot=kind.axis, nbytes=whole, axis="dp")
             )
-        resident[WEIGHTS] += int(sharding.extra_weights * parameters)
-        resident[OPTIMIZER] += int(sharding.exchange_state * -(-parameters // sharding.optimizer))
+        resident[WEIGHTS] += int(kind.sharding.extra_weights * own.parameters)
+        resident[OPTIMIZER] += int(kind.sharding.exchange_state * -(-own.parameters // own.state_shards))
     resident[WEIGHTS] += WIDTH[shard.recipe.weights] * sum(block.frozen_parameters for block in blocks)
     program.resident.update({key: nbytes for key, nbytes in resident.items() if nbytes})
     step = replace(updates[0], kernels=tuple(kernel for one in updates for kernel in one.kernels))
@@ -113,6 +92,20 @@ def stage_program(
     for before, op in steps[-1].holds(steps[0].trail):
         program.carry(before, op)
     return program
+
+
+def _weights(kind: Replicas, blocks: Sequence[Block], shard: Shard, plan: ParallelPlan) -> Weights:
+    """Those of one kind in all blocks of a stage, split as their replicas divide them."""
+    return Weights(
+        parameters=sum(kind.parameters(block) for block in blocks),
+        recipe=shard.recipe,
+        optimizer=plan.optimizer,
+        gradient_dtype=shard.gradient_dtype,
+        weight_shards=kind.sharding.weights,
+        gradient_shards=kind.sharding.gradients,
+        state_shards=kind.sharding.optimizer,
+        matrices=[matrix for block in blocks for matrix in kind.matrices(block)],
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

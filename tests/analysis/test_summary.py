@@ -106,7 +106,7 @@ def test_rates_follow_from_the_ledger(steps):
     assert answer["model_flops_per_gpu_per_s"] == pytest.approx(1e9 / 0.06 / 4, rel=1e-12)
     assert answer["mfu"] == pytest.approx(1e9 / 0.06 / 4e12, rel=1e-12)
     assert answer["mfu_full_attention"] == pytest.approx(2 * answer["mfu"], rel=1e-12)
-    assert answer["hfu"] == pytest.approx(3 * 2000 / 0.06 / 4e12, rel=1e-12)
+    assert answer["hfu"] == pytest.approx((3 * 2007 + 5) / 0.06 / 4e12, rel=1e-12)
 
 
 def test_breakdown_is_the_weighted_mean_and_sums_to_the_step(steps):

@@ -105,3 +105,22 @@ def test_a_bad_command_leaves_nothing_behind(call: Callable[..., Any], data: str
     assert call("validate", "--data", data, "--out", "out", "--by", "x").code == 2
     assert call("validate", "--data", "absent.csv", "--out", "out").code == 2
     assert not (tmp_path / "out").exists()
+
+
+STEPS = """source,hardware,gpus,layers,hidden,heads,ffn,vocab,seq_len,tp,pp,micro_batch,global_batch,metric,value,unit
+lab,A100,8,4,1024,16,4096,51200,1024,8,1,4,8,iteration_time,0.1,s
+lab,TPU v4,8,4,1024,16,4096,51200,1024,8,1,4,8,iteration_time,0.1,s
+"""
+
+
+def test_steps_are_known_by_their_columns(call: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "steps.csv").write_text(STEPS)
+    answer = call("validate", "--data", "steps.csv", "--json", "--by", "tp", "--out", "told")
+    assert answer.code == 0
+    assert [row["status"] for row in answer.json["rows"]] == ["predicted", "refused"]
+    assert answer.json["by"]["tp"]["8"]["num_predicted"] == 1
+    with (tmp_path / "told" / "rows.csv").open() as file:
+        assert [row["profile"] for row in csv.DictReader(file)] == ["megatron-core-2024", "none"]
+    assert "by family" in call("validate", "--data", "steps.csv").out
+    wrong = call("validate", "--data", "steps.csv", "--by", "collective", "--family", "labs", "--json")
+    assert [key for key, _, _ in errors(wrong)] == ["--by", "family"]

@@ -16,9 +16,7 @@ def test_the_fastest_runs_and_the_reason_has_the_times():
     assert (small.traffic.algorithm, large.traffic.algorithm) == ("tree", "ring")
     for one in (small, large):
         assert one.reason.startswith(f"fastest of {one.traffic.algorithm}/{one.protocol} {one.ns / 1e3:.4g} us")
-    pinned = [
-        price(SIXTEEN, range(128), "all_reduce", [1 << 33], algorithm=f"ring/{way}")[0].ns for way in PROTOCOLS
-    ]
+    pinned = [price(SIXTEEN, range(128), "all_reduce", [1 << 33], algorithm=f"ring/{way}")[0].ns for way in PROTOCOLS]
     assert large.ns == min(pinned)
 
 

@@ -4,6 +4,8 @@ Between FSDP, which gathers weights over the network in each pass, and HSDP, whi
 node: a step gathers over the network once, after the update.
 """
 
+from typing import Any
+
 import clustersim as cs
 from clustersim.workload.sharding import Movement, Sharding
 
@@ -30,11 +32,11 @@ def state_over_all(ranks: int) -> Sharding:
     )
 
 
-def step(nodes: int, **plan: object) -> cs.Result:
+def step(nodes: int, **plan: Any) -> cs.Result:
     """Llama 2 7B, one sequence a GPU."""
     job = cs.training_step(
         cs.load_model("llama-2-7b"),
-        cs.ParallelPlan(**plan),  # type: ignore[arg-type]
+        cs.ParallelPlan(**plan),
         global_batch=NODE * nodes,
         micro_batch=1,
         seq_len=4096,

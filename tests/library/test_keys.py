@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clustersim.library.keys import KEYS, NOT_YET, read_settings, read_values, workload_of
+from clustersim.library.values import Name, Wholes
 
 
 def test_defaults_and_usual_values_are_legal() -> None:
@@ -58,3 +59,13 @@ def test_what_is_kept_for_later_is_refused_as_such(key: str) -> None:
 
 def test_no_setting_is_named_like_one_for_later() -> None:
     assert not any(key == name or key.startswith(f"{name}.") for key in KEYS for name in NOT_YET)
+
+
+@pytest.mark.parametrize("key", [key for key, about in KEYS.items() if not isinstance(about.value, Name | Wholes)])
+def test_what_is_near_nothing_is_offered_a_legal_value(key: str) -> None:
+    for text in ("", "[]", "{", "nan", "-1", "wrong"):
+        values, faults = read_settings([f"{key}={text}"])
+        assert set(values) | {fault.key for fault in faults} == {key}
+        for fault in faults:
+            offered = "true" if fault.nearest is True else "false" if fault.nearest is False else fault.nearest
+            assert read_settings([f"{key}={offered}"])[1] == []

@@ -14,6 +14,7 @@ import pytest
 
 import clustersim as cs
 from clustersim.study.point import run_point
+from clustersim.workload.exchange import Dispatch
 from clustersim.workload.shape.experts import Experts
 
 MIXTRAL = cs.load_model("mixtral-8x7b")
@@ -21,10 +22,10 @@ DEEPSEEK = Experts(num_experts=32, top_k=8, ffn_hidden=2048, num_shared=1, share
 
 
 @cache
-def layer_ms(model: str, dispatch: str) -> tuple[float, float]:
+def layer_ms(model: str, dispatch: Dispatch) -> tuple[float, float]:
     """Forward and backward pass of one layer's experts over 4,096 tokens a GPU on 8 H100 [ms]."""
     shape = MIXTRAL if model == "mixtral" else replace(MIXTRAL, hidden=7168, experts=DEEPSEEK)
-    plan = cs.ParallelPlan(ep=8, dispatch=dispatch)  # type: ignore[arg-type]
+    plan = cs.ParallelPlan(ep=8, dispatch=dispatch)
     batch: dict[str, Any] = {"global_batch": 8, "micro_batch": 1, "seq_len": 4096}
     step = cs.training_step(replace(shape, num_layers=1), plan, num_devices=8, **batch)
     table = cs.simulate(cs.load_topology("dgx-h100"), step).trace_of([0])
@@ -44,7 +45,7 @@ def layer_ms(model: str, dispatch: str) -> tuple[float, float]:
         ("mixtral", "all_to_all", 0, 4.327),
     ],
 )
-def test_megatron_lm_layers_on_8_h100(model: str, dispatch: str, which: int, measured: float) -> None:
+def test_megatron_lm_layers_on_8_h100(model: str, dispatch: Dispatch, which: int, measured: float) -> None:
     """Megatron-LM, tests/functional_tests/test_cases/common/moe_perf/baseline.json: TP1, EP8, bf16, balanced.
 
     Three tenths: the efficiency of GEMMs is one curve for all shapes, which is low for those of DeepSeek's layers, by

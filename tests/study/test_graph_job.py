@@ -11,7 +11,7 @@ import pytest
 import clustersim as cs
 from clustersim.faults import BadInput
 from clustersim.library.job import JobSetup, load_job
-from clustersim.study import point as module
+from clustersim.study import run_length
 from clustersim.study.messages import estimate_of
 from clustersim.study.point import prepare, run_point
 from clustersim.study.run_folder import write_run
@@ -132,7 +132,7 @@ def test_what_must_be_given(tiny: JobSetup) -> None:
 
 
 def test_a_run_too_long_is_refused_before_it_is_built(small: JobSetup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_OPS", 100)
+    monkeypatch.setattr(run_length, "MOST_OPS", 100)
     assert faults_of(small.with_values({"steps": 13})) == {"steps": 12}
     prepare(small.with_values({"steps": 12}))
 

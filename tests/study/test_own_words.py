@@ -95,6 +95,7 @@ def test_a_sharding_by_name(tiny: JobSetup, package: str) -> None:
         ("plan.schedule", "no.such.package:x", "cannot be imported"),
         ("plan.sharding", "own_words_package:__name__", "not a callable"),
         ("plan.schedule", "1f1", "must be one of"),
+        ("plan.sharding", "zero", "must be a callable"),
     ],
 )
 def test_what_cannot_be_found_is_named(tiny: JobSetup, package: str, key: str, name: str, words: str) -> None:

@@ -10,6 +10,7 @@ import clustersim as cs
 from clustersim.faults import BadInput, Fault
 from clustersim.library.job import JobSetup
 from clustersim.study import point as module
+from clustersim.study import run_length
 from clustersim.study.point import prepare, run_point
 
 
@@ -92,7 +93,7 @@ def test_nothing_is_built_before_all_is_checked(tiny: JobSetup, monkeypatch: pyt
 
 
 def test_the_most_ops_is_a_batch_that_is_built(tiny: JobSetup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_OPS", 1000)
+    monkeypatch.setattr(run_length, "MOST_OPS", 1000)
     with pytest.raises(BadInput) as error:
         prepare(tiny.with_values({"global_batch": 800}))
     nearest = error.value.faults[0].nearest
@@ -112,7 +113,7 @@ def test_the_estimate_of_ops_is_near(tiny: JobSetup) -> None:
         point = prepare(tiny.with_values({"global_batch": 128, **plan}))
         num_ops = sum(len(program.arrays()) for program in point.job.programs)
         micro_batches = 128 // point.job.plan["dp"]
-        assert 0.33 < num_ops / (micro_batches * 12 * module._OPS_PER_LAYER) < 1.25
+        assert 0.33 < num_ops / (micro_batches * 12 * run_length._OPS_PER_LAYER) < 1.25
 
 
 def test_nodes_are_what_a_fault_of_devices_is_about(tiny: JobSetup) -> None:

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from clustersim.library.model import load_model
 from clustersim.workload.activations import kept_by_block, kept_by_layer, kept_tensors
+from clustersim.workload.layers.layer import Layers
 from clustersim.workload.model import Model
 from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
@@ -103,3 +105,22 @@ def test_quantised_layers_keep_their_inputs_quantised(
     if attention == "flash":  # its backward pass reads what it wrote
         expected["attention output of the kernel"] = 2 * tokens * 8 * 32
     assert changed == expected
+
+
+CARDS = ["llama-3-8b", "gpt-neox-20b", "falcon-7b", "gemma-2-2b", "deepseek-v2-lite", "performer-125m", "mamba2-2.7b"]
+
+
+@pytest.mark.parametrize("name", CARDS)
+@pytest.mark.parametrize("recipe", ["bf16", "fp8"])
+@pytest.mark.parametrize("modules", [(), ("core",), ("norm",), ("activation",), ("mla_up", "norm")], ids="-".join)
+def test_the_lists_of_sublayers_make_up_what_blocks_hold(
+    name: str, recipe: str, modules: tuple[str, ...], new_shard: Callable[..., Shard]
+) -> None:
+    """Parallel residuals, norms after sublayers, and every sublayer that needs no share of experts or encoder.
+
+    A part that is computed again frees what was kept of it, quantised where it was kept so.
+    """
+    shard = new_shard(load_model(name), dtype=recipe)
+    recompute = Recomputation.of("selective", modules=modules) if modules else Recomputation.of("none")
+    held = sum(block.held(recompute) for block in Layers(shard)[0])
+    assert held + shard.residual_nbytes == kept_by_layer(shard, recompute)

@@ -1,8 +1,9 @@
 """Small models of every architecture against lists of tensors, named as the checkpoints name them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from clustersim.workload.shape.mamba import Mamba
 from clustersim.workload.shape.patches import Patches
 from clustersim.workload.shape.sliding_window import SlidingWindow
 from clustersim.workload.shape.tower import Tower
+from clustersim.workload.sublayer import Sublayer
 
 LLAMA = Model(
     name="tiny-llama",
@@ -281,8 +283,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("model", "tensors"), CASES, ids=[model.name for model, _ in CASES])
-def test_num_parameters(model: Model, tensors: object) -> None:
-    assert model.num_parameters == sum(prod(shape) for shape in tensors())  # type: ignore[operator]
+def test_num_parameters(model: Model, tensors: Callable[[], Shapes]) -> None:
+    assert model.num_parameters == sum(prod(shape) for shape in tensors())
     assert sum(model.parameters_by_part.values()) == model.num_parameters
 
 
@@ -333,9 +335,9 @@ def test_matmul_parameters_are_of_the_experts_a_token_meets() -> None:
     ],
     ids=lambda value: value.name if isinstance(value, Model) else "",
 )
-def test_layer_runs(model: Model, runs: list[tuple[int, int, tuple[str, ...], int | None]]) -> None:
+def test_layer_runs(model: Model, runs: list[tuple[int, int, tuple[Sublayer, ...], int | None]]) -> None:
     assert model.layer_runs() == tuple(
-        LayerRun(first=first, count=count, sublayers=sublayers, window=window)  # type: ignore[arg-type]
+        LayerRun(first=first, count=count, sublayers=sublayers, window=window)
         for first, count, sublayers, window in runs
     )
     assert sum(run.count for run in model.layer_runs()) == model.num_layers
@@ -393,7 +395,7 @@ def test_architecture(model: Model, architecture: str) -> None:
         (MIXTRAL, {"adapters": LoRA(rank=2, targets=("up",))}, "adapters.targets: up must be one of k, o, q, v"),
     ],
 )
-def test_fields_that_contradict_each_other(model: Model, change: dict[str, object], message: str) -> None:
+def test_fields_that_contradict_each_other(model: Model, change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):
         replace(model, **change)
 

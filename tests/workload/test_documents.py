@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,6 +69,19 @@ def test_words_that_mean_nothing_are_refused(bad: str) -> None:
     (fault,) = error.value.faults
     assert (fault.key, fault.value) == ("seq_lens", bad)
     assert documents(str(fault.nearest), num_sequences=1, seq_len=8) is None or fault.nearest != "fixed"
+
+
+@pytest.mark.parametrize("bad", [None, 5, 1.5, [0], [64, "64"], [True], []])
+def test_what_is_no_length_is_refused(llama: Model, bad: Any) -> None:
+    with pytest.raises(BadInput) as error:
+        step(llama, seq_lens=bad)
+    assert all(fault.key.startswith("seq_lens") for fault in error.value.faults)
+
+
+def test_lengths_as_an_array(llama: Model) -> None:
+    array, plain = (step(llama, seq_lens=lens) for lens in (np.array([64, 32, 32]), [64, 32, 32]))
+    assert [attention(array, rank) for rank in range(2)] == [attention(plain, rank) for rank in range(2)]
+    assert attention(array, 0) < attention(step(llama, seq_lens="fixed"), 0)
 
 
 def test_a_file_of_lengths(tmp_path: Path) -> None:

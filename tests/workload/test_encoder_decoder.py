@@ -19,9 +19,7 @@ LAYERS = 6
 @pytest.fixture
 def model(llama: Model) -> Model:
     encoder = Encoder(num_layers=4, num_heads=4, head_dim=64, ffn_hidden=512)
-    return replace(
-        llama, num_layers=LAYERS, num_kv_heads=8, positions="relative", relative_buckets=32, encoder=encoder
-    )
+    return replace(llama, num_layers=LAYERS, num_kv_heads=8, positions="relative", relative_buckets=32, encoder=encoder)
 
 
 def step(model: Model, **plan: Any) -> Any:
@@ -85,7 +83,7 @@ def test_the_encoders_output_is_kept_once(model: Model, run_untimed: Callable[..
     [
         ({"pp": 2}, "plan.pp: 2 must be 1: no step is written for an encoder and a decoder on several stages"),
         ({"tp": 8}, "plan.tp: 8 must divide the encoder's heads, 4; nearest: 4"),
-        ({"recompute": "full", "recompute_layers": 3}, "must divide the 4 layers of the first of an encoder and a decoder; nearest: 2"),
+        ({"recompute": "full", "recompute_layers": 3}, "must divide the 4 layers of the first of an encoder"),
         (
             {"recompute": "full", "recompute_method": "block", "recompute_layers": 3},
             "plan.recompute_method: 'block' must be uniform",

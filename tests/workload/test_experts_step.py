@@ -12,6 +12,7 @@ import pytest
 
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.check import check
+from clustersim.workload.exchange import Exchange
 from clustersim.workload.job import Job
 from clustersim.workload.model import Model
 from clustersim.workload.op import Collective, Compute
@@ -159,13 +160,15 @@ def test_unequal_popularity_keeps_every_token(moe: Model) -> None:
     exchange = next(
         op for op in job.programs[0].arrays().ops if isinstance(op, Collective) and op.name == "dispatch tokens"
     )
-    share = np.array(exchange.algorithm.share)  # type: ignore[union-attr]
+    assert isinstance(exchange.algorithm, Exchange)
+    share = np.array(exchange.algorithm.share)
     assert np.allclose(share.sum(axis=0) * sends / 4, received)
 
 
 def test_dispatched_tokens_are_kept_for_the_backward_pass(moe: Model, run_untimed: Callable[[Job], Any]) -> None:
     plain = run_untimed(step(moe, ep=4)).peak[0]["gpu/activations"]
-    more = replace(moe, experts=replace(moe.experts, top_k=K + 1))  # type: ignore[type-var]
+    assert moe.experts is not None
+    more = replace(moe, experts=replace(moe.experts, top_k=K + 1))
     wider = run_untimed(step(more, ep=4)).peak[0]["gpu/activations"]
     # a copy more of each token: itself, gate and up, their product, a weight of 4 bytes; and its number and weight
     assert wider - plain == LAYERS * S * (2 * (H + 3 * F) + 4 + 8)
@@ -234,3 +237,20 @@ def test_a_module_that_predicts_a_second_token(moe: Model, flops_of: Callable[..
     whole = step(model, ep=4).programs[0].resident["gpu/weights"]
     halves = sum(p.resident["gpu/weights"] for p in step(model, ep=4, pp=2).programs)
     assert halves == whole + embedding  # the last stage has a copy of it
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [{"dispatch": "deepep"}, {"overlap_dispatch": 2}, {"overlap_shared": True}, {"fp8_dispatch": True}],
+)
+@pytest.mark.parametrize("etp", [1, 2])
+def test_how_tokens_are_sent_changes_nothing_where_none_is(moe: Model, plan: dict[str, Any], etp: int) -> None:
+    assert moe.experts is not None
+    shared = replace(moe, experts=replace(moe.experts, num_shared=1, shared_ffn_hidden=F))
+    batch: dict[str, Any] = {"global_batch": 8, "micro_batch": 1, "seq_len": S, "dtype": "fp8"}
+    plain, other = (training_step(shared, ParallelPlan(dp=4, etp=etp, **given), **batch) for given in ({}, plan))
+    assert any("no effect with ep 1" in note for note in other.notes)
+    one, two = plain.programs[0].arrays(), other.programs[0].arrays()
+    assert one.ops == two.ops
+    for name in ("op", "stream", "edges", "memory"):
+        assert np.array_equal(getattr(one, name), getattr(two, name))

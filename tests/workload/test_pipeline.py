@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clustersim.workload.arrays import Arrays
 from clustersim.workload.model import Model
 from clustersim.workload.plan import ParallelPlan
-from clustersim.workload.program import Arrays
 from clustersim.workload.training_step import training_step
 
 PLANS: list[dict[str, Any]] = [

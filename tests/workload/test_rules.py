@@ -8,16 +8,25 @@ from typing import Any
 import pytest
 
 from clustersim.faults import Fault
+from clustersim.library.model import load_model
 from clustersim.workload.case import Case
 from clustersim.workload.model import Model
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.rules import find_faults
 
-BATCH = {"global_batch": 64, "micro_batch": 2, "seq_len": 128, "dtype": "bf16"}
+BATCH: dict[str, Any] = {"global_batch": 64, "micro_batch": 2, "seq_len": 128, "dtype": "bf16"}
 
 
 def faults(model: Model, plan: dict[str, Any], **batch: Any) -> tuple[Fault, ...]:
     return find_faults(Case(model=model, plan=ParallelPlan(**{"dp": 1} | plan), **(BATCH | batch)))
+
+
+def test_an_image_keeps_its_tokens_where_ranks_do_not_divide_them() -> None:
+    model = load_model("vit-b-16")
+    plan, tokens = {"tp": 2}, {"seq_len": 197}
+    (fault,) = faults(model, plan, **tokens)
+    assert (fault.key, fault.nearest) == ("plan.sequence_parallel", False)
+    assert faults(model, plan | {"sequence_parallel": False}, **tokens) == ()
 
 
 def test_a_legal_plan_has_none(llama: Model) -> None:
@@ -41,6 +50,7 @@ ONE_FAULT: list[tuple[dict[str, Any], dict[str, Any], str, Any, str]] = [
     ({"schedule": "1f1"}, {}, "plan.schedule", "1f1b", "gpipe, 1f1b, interleaved"),
     ({"gradient_dtype": "fp23"}, {}, "plan.gradient_dtype", "fp32", "bf16, fp16, fp32"),
     ({}, {"dtype": "bf61"}, "dtype", "bf16", "bf16, fp16, fp32"),
+    ({}, {"dtype": None}, "dtype", "bf16", "bf16, fp16, fp32"),
     ({"dropout": 1}, {}, "plan.dropout", True, "true or false"),
     ({"overlap_dp": None}, {}, "plan.overlap_dp", False, "true or false"),
     ({"sequence_parallel": "yes"}, {}, "plan.sequence_parallel", True, "true or false"),

@@ -84,8 +84,8 @@ def test_a_last_stage_with_the_head_alone(llama: Model, run_untimed: Callable[..
 @pytest.mark.parametrize(
     ("layers", "fault"),
     [
-        ((4, 4), "has 2 numbers, must have one for each of 4 virtual stages; nearest: 2,2,2,2"),
-        ((2, 2, 2, 1), "adds up to 7, must add up to the 8 layers of llama-test; nearest: 2,2,2,2"),
+        ((4, 4), "has 2 numbers, must have one for each of 4 virtual stages; nearest: [2, 2, 2, 2]"),
+        ((2, 2, 2, 1), "adds up to 7, must add up to the 8 layers of llama-test; nearest: [2, 2, 2, 2]"),
         ((4, 0, 2, 2), "must be positive but for the first and the last stage"),
         ((4, -1, 3, 2), "must be a list of whole numbers from 0"),
     ],

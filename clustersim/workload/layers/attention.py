@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.activations import kept_by_block
+from clustersim.workload.kept import Kept, kept_nbytes
 from clustersim.workload.layers.block import Block, Part
-from clustersim.workload.layers.context.core import Core
 from clustersim.workload.layers.context.passes import core_backward, core_forward, core_workspace
-from clustersim.workload.layers.joined import joined
+from clustersim.workload.layers.core import Core
 from clustersim.workload.layers.kernels import (
-    gemm,
+    dropout_backward,
     linear_weight_gradient,
     memory_pass,
     weight_gradient_nbytes,
 )
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.piece import Piece
-from clustersim.workload.layers.product import Product
+from clustersim.workload.layers.writing import Writing
 from clustersim.workload.matrix import Matrix
-from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
-__all__ = ["attention"]
+__all__ = ["attention", "attention_kept"]
 
 
 def attention(shard: Shard) -> Block:
@@ -34,36 +32,15 @@ def attention(shard: Shard) -> Block:
     as in Megatron-LM.
     """
     model, rows, w = shard.model, shard.tokens, shard.width
-    qkv = (model.hidden, shard.qkv_features)
-    out = (shard.query_features, model.hidden)
-    core_kept = kept_by_block(shard, "attention", part="core")
-    scores = w * _scores(shard) if shard.attention == "unfused" else 0
-    bias = _position_bias(shard) // shard.micro_batch
-    across = core_workspace(_core(shard))
+    core, kept = _core(shard), attention_kept(shard)
+    scores = core.scores_nbytes
+    bias = core.bias_nbytes // shard.micro_batch
+    across = core_workspace(core)
     return Block(
         kind="attention",
-        forward=joined(
-            (
-                _product("attention forward", shard, qkv),
-                *(_piece("attention forward", kernel) for kernel in _between(shard, passes=2)),
-            ),
-            _core_forward(shard),
-            (_product("attention forward", shard, out),),
-        ),
-        backward=joined(
-            (
-                *(_piece("attention backward", mask) for mask in _mask_backward(shard)),
-                _product("attention backward", shard, out, of_gradient=True),
-                _weights(*linear_weight_gradient(shard, *out)),
-            ),
-            _core_backward(shard),
-            (
-                *(_piece("attention backward", kernel) for kernel in _between(shard, passes=3)),
-                _product("attention backward", shard, qkv, of_gradient=True),
-                _weights(*linear_weight_gradient(shard, *qkv)),
-            ),
-        ),
-        parts=(Part(name="core", op=_core_forward(shard), kept=core_kept), norm_part(shard)),
+        forward=_forward(shard, core),
+        backward=_backward(shard, core),
+        parts=(Part(name="core", op=core_forward(core), kept=kept_nbytes(kept, "core")), norm_part(shard, kept)),
         parameters=_parameters(shard),
         replicated_parameters=model.attention_output_bias * model.hidden + _qk_norm_parameters(shard),
         matrices=(
@@ -73,8 +50,8 @@ def attention(shard: Shard) -> Block:
         ),
         gathers=True,
         reduces=True,
-        kept=kept_by_block(shard, "attention"),
-        weight_kept=weight_gradient_nbytes(shard, qkv, out),
+        kept=kept_nbytes(kept),
+        weight_kept=weight_gradient_nbytes(shard, *_matrices(shard)),
         forward_workspace=shard.full_nbytes + scores + bias + across[0],
         backward_workspace=shard.full_nbytes
         + across[1]
@@ -84,21 +61,47 @@ def attention(shard: Shard) -> Block:
     )
 
 
-def _compute(name: str, *kernels: Kernel) -> Compute:
-    return Compute(name=name, kind="attention", kernels=kernels)
+def attention_kept(shard: Shard) -> tuple[Kept, ...]:
+    """What it keeps; under sequence parallelism its input as this rank's part, which is gathered again."""
+    tokens = shard.width * shard.tokens
+    block_input = shard.recipe.activation_operand.nbytes(shard.rows * shard.model.hidden)
+    normed = shard.model.qk_norm * (shard.query_features + shard.key_features)
+    return (
+        Kept("attention input", "attention", block_input, part="norm"),
+        Kept("queries, keys, values", "attention", tokens * shard.qkv_features),
+        Kept("queries, keys before their norm", "attention", tokens * normed),
+        *_core(shard).kept("attention"),
+    )
 
 
-def _piece(name: str, *kernels: Kernel) -> Piece:
-    return Piece(op=_compute(name, *kernels))
+def _matrices(shard: Shard) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Of queries, keys and values, and of the output, as (features in, features out)."""
+    return (shard.model.hidden, shard.qkv_features), (shard.query_features, shard.model.hidden)
 
 
-def _product(name: str, shard: Shard, features: tuple[int, int], *, of_gradient: bool = False) -> Piece:
-    product = Product(features_in=features[0], features_out=features[1], of_gradient=of_gradient)
-    return Piece(op=_compute(name, *product.kernels(shard)), product=product)
+def _forward(shard: Shard, core: Core) -> tuple[Piece, ...]:
+    (qkv, out), writing, name = _matrices(shard), Writing("attention"), "attention forward"
+    writing.product(name, shard, qkv)
+    for kernel in _between(shard, passes=2):
+        writing.kernels(name, kernel)
+    writing.part(core_forward(core))
+    writing.product(name, shard, out)
+    return writing.pieces()
 
 
-def _weights(*kernels: Kernel) -> Piece:
-    return Piece(op=_compute("attention weight gradient", *kernels), weight=True)
+def _backward(shard: Shard, core: Core) -> tuple[Piece, ...]:
+    (qkv, out), writing, name = _matrices(shard), Writing("attention"), "attention backward"
+    weights = "attention weight gradient"
+    for kernel in dropout_backward(shard):
+        writing.kernels(name, kernel)
+    writing.product(name, shard, out, of_gradient=True)
+    writing.kernels(weights, *linear_weight_gradient(shard, *out), weight=True)
+    writing.part(core_backward(core))
+    for kernel in _between(shard, passes=3):
+        writing.kernels(name, kernel)
+    writing.product(name, shard, qkv, of_gradient=True)
+    writing.kernels(weights, *linear_weight_gradient(shard, *qkv), weight=True)
+    return writing.pieces()
 
 
 def _parameters(shard: Shard) -> int:
@@ -115,14 +118,10 @@ def _qk_norm_parameters(shard: Shard) -> int:
     return shard.model.qk_norm * 2 * shard.model.head_dim * (2 if shard.model.norm_bias else 1)
 
 
-def _scores(shard: Shard) -> int:
-    """Elements of the score matrices of this rank's heads, the whole square."""
-    return shard.micro_batch * shard.heads * shard.seq_len**2
-
-
 def _position_bias(shard: Shard) -> int:
     """Bytes of the bias of relative positions for all sequences; it is the same for each."""
-    return (shard.model.positions == "relative") * shard.width * _scores(shard)
+    scores = shard.micro_batch * shard.heads * shard.seq_len**2
+    return (shard.model.positions == "relative") * shard.width * scores
 
 
 def _between(shard: Shard, *, passes: int) -> tuple[Kernel, ...]:
@@ -137,58 +136,5 @@ def _between(shard: Shard, *, passes: int) -> tuple[Kernel, ...]:
     return tuple(kernels)
 
 
-def _mask_backward(shard: Shard) -> tuple[Kernel, ...]:
-    """The output's gradient through the mask of dropout, over the tokens that this rank holds."""
-    elements = shard.rows * shard.model.hidden
-    return (memory_pass((2 * shard.width + 1) * elements, dtype=shard.recipe.activations),) if shard.dropout else ()
-
-
 def _core(shard: Shard) -> Core:
-    """The core in a fused kernel."""
-    return Core(
-        shard=shard,
-        heads=shard.heads,
-        kv_heads=shard.kv_heads,
-        key_dim=shard.model.head_dim,
-        value_dim=shard.model.head_dim,
-        masks=shard.masks,
-        bias_nbytes=_position_bias(shard),
-    )
-
-
-def _softmax(shard: Shard, nbytes: int) -> Kernel:
-    return memory_pass(nbytes, dtype=shard.recipe.activations, form="softmax")
-
-
-def _core_forward(shard: Shard) -> tuple[Piece, ...]:
-    """Scores, softmax and context: fused, or both products over the whole square and a pass between them."""
-    b, a, s, d = shard.micro_batch, shard.heads, shard.seq_len, shard.model.head_dim
-    if shard.attention != "unfused":
-        return core_forward(_core(shard))
-    passes = 2 * shard.width + shard.dropout * (2 * shard.width + 1)
-    return (
-        _piece(
-            "attention core forward",
-            gemm(s, s, d, batch=b * a, dtype=shard.recipe.products),
-            _softmax(shard, passes * _scores(shard) + _position_bias(shard)),
-            gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
-        ),
-    )
-
-
-def _core_backward(shard: Shard) -> tuple[Piece, ...]:
-    """Gradients of q, k and v: fused, or the four products over the whole square and a pass between them."""
-    b, a, s, d = shard.micro_batch, shard.heads, shard.seq_len, shard.model.head_dim
-    if shard.attention != "unfused":
-        return core_backward(_core(shard))
-    passes = 3 * shard.width + shard.dropout * (2 * shard.width + 1)
-    return (
-        _piece(
-            "attention core backward",
-            gemm(s, s, d, batch=b * a, dtype=shard.recipe.products),
-            gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
-            _softmax(shard, passes * _scores(shard) + _position_bias(shard)),
-            gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
-            gemm(s, d, s, batch=b * a, dtype=shard.recipe.products),
-        ),
-    )
+    return Core.of(shard, shard.masks, bias_nbytes=_position_bias(shard))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.activations import Kept
-from clustersim.workload.layers.attend import Attend
+from clustersim.workload.kept import Kept, kept_nbytes
 from clustersim.workload.layers.block import Block, Part
+from clustersim.workload.layers.context.local import local_kernels, local_kernels_backward
+from clustersim.workload.layers.core import Core
 from clustersim.workload.layers.kernels import (
+    dropout_backward,
     linear,
     linear_input_gradient,
     linear_weight_gradient,
@@ -16,12 +18,13 @@ from clustersim.workload.layers.kernels import (
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.piece import Piece
 from clustersim.workload.layers.writing import Writing
+from clustersim.workload.mask import Mask
 from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
 from clustersim.workload.passes.tensor_parallel import gather, reduction
 from clustersim.workload.shard import Shard
 
-__all__ = ["cross_attention"]
+__all__ = ["cross_attention", "cross_attention_kept"]
 
 _KIND = "attention"
 _NAME = "cross attention"
@@ -33,19 +36,18 @@ def cross_attention(shard: Shard) -> Block:
     The encoder's output is held once for all layers. Under sequence parallelism each layer gathers it for its keys and
     values, and again for the gradient of their matrix; its gradient is reduced over ranks layer by layer and added up.
     """
-    attend = _attend(shard)
+    core, kept = _core(shard), cross_attention_kept(shard)
     query, keys, out = _matrices(shard)
-    kept = _kept(shard, attend)
-    core = Compute(name=f"{_NAME} core forward", kind=_KIND, kernels=attend.forward())
+    again = Compute(name=f"{_NAME} core forward", kind=_KIND, kernels=local_kernels(core))
     encoded = shard.full_nbytes * shard.sequence_parallel
     model = shard.model
     return Block(
         kind=_NAME,
-        forward=_forward(shard, attend),
-        backward=_backward(shard, attend),
+        forward=_forward(shard, core),
+        backward=_backward(shard, core),
         parts=(
-            Part(name="core", op=core, kept=sum(tensor.nbytes for tensor in kept if tensor.part == "core")),
-            norm_part(shard),
+            Part(name="core", op=again, kept=kept_nbytes(kept, "core")),
+            norm_part(shard, kept),
         ),
         parameters=sum(rows * columns for rows, columns in (query, keys, out))
         + model.qkv_bias * (query[1] + keys[1])
@@ -58,26 +60,31 @@ def cross_attention(shard: Shard) -> Block:
         ),
         gathers=True,
         reduces=True,
-        kept=sum(tensor.nbytes for tensor in kept),
+        kept=kept_nbytes(kept),
         weight_kept=weight_gradient_nbytes(shard, query, keys, out),
-        forward_workspace=shard.full_nbytes + encoded + attend.scores_nbytes,
+        forward_workspace=shard.full_nbytes + encoded + core.scores_nbytes,
         backward_workspace=2 * shard.full_nbytes
         + encoded
-        + attend.queries_nbytes
-        + attend.keys_nbytes
-        + 2 * attend.scores_nbytes,
+        + core.queries_nbytes
+        + core.kv_nbytes
+        + 2 * core.scores_nbytes,
     )
 
 
-def _attend(shard: Shard) -> Attend:
-    return Attend(
-        shard=shard,
-        kv_heads=shard.kv_heads,
-        key_dim=shard.model.head_dim,
-        value_dim=shard.model.head_dim,
-        keys=shard.seq_len,
-        pairs2=2 * shard.micro_batch * shard.seq_len**2,
+def cross_attention_kept(shard: Shard) -> tuple[Kept, ...]:
+    """What it keeps; the encoder's output is held elsewhere, once for all layers."""
+    core = _core(shard)
+    block_input = shard.recipe.activation_operand.nbytes(shard.rows * shard.model.hidden)
+    return (
+        Kept("cross attention input", _NAME, block_input, part="norm"),
+        Kept("queries, keys, values", _NAME, core.queries_nbytes + core.kv_nbytes),
+        *core.kept(_NAME),
     )
+
+
+def _core(shard: Shard) -> Core:
+    """Every token sees all of as many tokens of the encoder."""
+    return Core.of(shard, (Mask(documents=(shard.seq_len,), causal=False),) * shard.micro_batch)
 
 
 def _matrices(shard: Shard) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
@@ -86,42 +93,32 @@ def _matrices(shard: Shard) -> tuple[tuple[int, int], tuple[int, int], tuple[int
     return (hidden, shard.query_features), (hidden, 2 * shard.key_features), (shard.query_features, hidden)
 
 
-def _kept(shard: Shard, attend: Attend) -> tuple[Kept, ...]:
-    block_input = shard.recipe.activation_operand.nbytes(shard.rows * shard.model.hidden)
-    tensors = (
-        Kept("cross attention input", _NAME, block_input, part="norm"),
-        Kept("queries, keys, values", _NAME, attend.queries_nbytes + attend.keys_nbytes),
-        *attend.kept(_NAME),
-    )
-    return tuple(tensor for tensor in tensors if tensor.nbytes)
-
-
-def _forward(shard: Shard, attend: Attend) -> tuple[Piece, ...]:
+def _forward(shard: Shard, core: Core) -> tuple[Piece, ...]:
     query, keys, out = _matrices(shard)
     writing, name = Writing(_KIND), f"{_NAME} forward"
     here: tuple[int, ...] = ()
     if shard.sequence_parallel:
         here = (writing.collective(gather(shard, "encoder output"), after=()),)
     writing.kernels(name, *linear(shard, *query), after=())
-    last = (*linear(shard, *keys), *attend.forward(), *linear(shard, *out))
+    last = (*linear(shard, *keys), *local_kernels(core), *linear(shard, *out))
     writing.kernels(name, *last, after=here or None)
     return writing.pieces()
 
 
-def _backward(shard: Shard, attend: Attend) -> tuple[Piece, ...]:
+def _backward(shard: Shard, core: Core) -> tuple[Piece, ...]:
     query, keys, out = _matrices(shard)
     writing, name, weights = Writing(_KIND), f"{_NAME} backward", f"{_NAME} weight gradient"
     again: tuple[int, ...] = ()
     if shard.sequence_parallel:
         again = (writing.collective(gather(shard, "encoder output again"), after=()),)
-    writing.kernels(name, *attend.mask_backward(), *linear_input_gradient(shard, *out), after=())
+    writing.kernels(name, *dropout_backward(shard), *linear_input_gradient(shard, *out), after=())
     writing.kernels(weights, *linear_weight_gradient(shard, *out), weight=True)
-    core = writing.kernels(name, *attend.backward(), *linear_input_gradient(shard, *keys))
-    summed = core
+    inner = writing.kernels(name, *local_kernels_backward(core), *linear_input_gradient(shard, *keys))
+    summed = inner
     if shard.tp > 1:
-        summed = writing.collective(reduction(shard, "encoder output gradient"), after=(core,))
-    writing.kernels(weights, *linear_weight_gradient(shard, *keys), after=(core, *again), weight=True)
-    writing.kernels(name, *linear_input_gradient(shard, *query), after=(core,))
+        summed = writing.collective(reduction(shard, "encoder output gradient"), after=(inner,))
+    writing.kernels(weights, *linear_weight_gradient(shard, *keys), after=(inner, *again), weight=True)
+    writing.kernels(name, *linear_input_gradient(shard, *query), after=(inner,))
     writing.kernels(name, _added(shard), after=(summed,))
     writing.kernels(weights, *linear_weight_gradient(shard, *query), weight=True)
     return writing.pieces()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.expert_activations import activation_input_nbytes
 from clustersim.workload.expert_shard import ExpertShard
+from clustersim.workload.layers.expert_activations import activation_input_nbytes
 from clustersim.workload.layers.grouped import grouped
 from clustersim.workload.layers.kernels import linear, linear_input_gradient, linear_weight_gradient, memory_pass
 from clustersim.workload.layers.writing import Writing

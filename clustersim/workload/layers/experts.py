@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.expert_activations import kept_by_experts
 from clustersim.workload.expert_shard import ExpertShard
+from clustersim.workload.kept import Kept, kept_nbytes
 from clustersim.workload.layers.block import Block, Part
 from clustersim.workload.layers.dispatch import back, counts, gather_copies, scatter_copies, there
+from clustersim.workload.layers.expert_activations import kept_by_experts
 from clustersim.workload.layers.expert_mlp import (
     expert_activation,
     expert_input,
@@ -40,7 +41,7 @@ from clustersim.workload.op import Compute
 from clustersim.workload.shape.experts import Experts
 from clustersim.workload.shard import Shard
 
-__all__ = ["experts"]
+__all__ = ["experts", "experts_kept"]
 
 
 def experts(shard: Shard) -> Block:
@@ -55,33 +56,48 @@ def experts(shard: Shard) -> Block:
     ValueError
         when the model has no experts, or the shard no share of them
     """
-    model, share = shard.model, shard.experts
-    if model.experts is None or share is None:
-        raise ValueError(f"experts: {share} must be given, and the model {model.name} have experts")
-    kept = kept_by_experts(shard, model.experts, share)
-    router = (model.hidden + model.experts.router_bias) * model.experts.num_experts
-    gate = model.experts.shared_gate * model.hidden
-    shared = shared_parameters(shard, model.experts)
+    model, (own, share) = shard.model, _own(shard)
+    kept = kept_by_experts(shard, own, share)
+    router = (model.hidden + own.router_bias) * own.num_experts
+    gate = own.shared_gate * model.hidden
+    shared = shared_parameters(shard, own)
     copies = shard.width * (share.sent + share.received) * model.hidden
     inside = sum(tensor.nbytes for tensor in kept if tensor.name.startswith("experts ") and tensor.part != "norm")
     return Block(
         kind="experts",
-        forward=_forward(shard, model.experts, share),
-        backward=_backward(shard, model.experts, share),
+        forward=_forward(shard, own, share),
+        backward=_backward(shard, own, share),
         parts=(
-            *_parts(shard, model.experts, share),
-            norm_part(shard),
+            *_parts(shard, own, share),
+            norm_part(shard, kept),
         ),
         parameters=router + gate + shared,
         replicated_parameters=router + gate,
-        expert_parameters=expert_parameters(shard, model.experts, share),
-        matrices=tuple(_matrices(shard, model.experts)),
-        expert_matrices=tuple(_expert_matrices(shard, model.experts, share)),
-        kept=sum(tensor.nbytes for tensor in kept),
-        weight_kept=_weight_kept(shard, model.experts, share),
+        expert_parameters=expert_parameters(shard, own, share),
+        matrices=tuple(_matrices(shard, own)),
+        expert_matrices=tuple(_expert_matrices(shard, own, share)),
+        kept=kept_nbytes(kept),
+        weight_kept=_weight_kept(shard, own, share),
         forward_workspace=copies,
         backward_workspace=copies + inside,
     )
+
+
+def experts_kept(shard: Shard) -> tuple[Kept, ...]:
+    """What they keep; see :func:`clustersim.workload.layers.expert_activations.kept_by_experts`.
+
+    Raises
+    ------
+    ValueError
+        when the model has no experts, or the shard no share of them
+    """
+    return kept_by_experts(shard, *_own(shard))
+
+
+def _own(shard: Shard) -> tuple[Experts, ExpertShard]:
+    if shard.model.experts is None or shard.experts is None:
+        raise ValueError(f"experts: {shard.experts} must be given, and the model {shard.model.name} have experts")
+    return shard.model.experts, shard.experts
 
 
 def _forward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece, ...]:

@@ -23,9 +23,9 @@ def grouped(
 ) -> tuple[Kernel, ...]:
     """The same product for several experts in one grouped launch.
 
-    Its tiles are dealt to the device together. FLOP and bytes are those of all experts. The mean counts as rows of each,
-    so that few tokens fill few rows of a tile; what unequal shares leave unfilled is not told apart. What is cast is
-    cast in one pass over all tokens.
+    Its tiles are dealt to the device together. FLOP and bytes are those of all experts. As rows of each the mean
+    counts: few tokens fill few rows of a tile, and what unequal shares leave unfilled is not told apart. What is cast
+    is cast in one pass over all tokens.
 
     Parameters
     ----------

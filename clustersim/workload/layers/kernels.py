@@ -15,6 +15,7 @@ from clustersim.workload.precision import Recipe
 from clustersim.workload.shard import Shard
 
 __all__ = [
+    "dropout_backward",
     "gemm",
     "linear",
     "linear_input_gradient",
@@ -119,6 +120,14 @@ def weight_gradient_nbytes(shard: Shard, *matrices: tuple[int, int], tokens: int
     """What the weight gradients of ``matrices`` read: the input and the output's gradient of each [B]."""
     rows = shard.tokens if tokens is None else tokens
     return sum(shard.recipe.activation_operand.nbytes(rows * (m + n)) for m, n in matrices)
+
+
+def dropout_backward(shard: Shard) -> tuple[Kernel, ...]:
+    """A sublayer's output gradient through its mask of one byte an element, over what this rank holds; else none."""
+    if not shard.dropout:
+        return ()
+    nbytes = (2 * shard.width + 1) * shard.rows * shard.model.hidden
+    return (memory_pass(nbytes, dtype=shard.recipe.activations),)
 
 
 def memory_pass(nbytes: int, *, dtype: str, form: str = "") -> Kernel:

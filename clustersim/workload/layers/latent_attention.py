@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from itertools import chain
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.activations import Kept
-from clustersim.workload.layers.attend import Attend
+from clustersim.workload.kept import Kept, kept_nbytes
 from clustersim.workload.layers.block import Block, Part
-from clustersim.workload.layers.context.core import Core
 from clustersim.workload.layers.context.passes import core_backward, core_forward, core_workspace
+from clustersim.workload.layers.core import Core
 from clustersim.workload.layers.kernels import (
+    dropout_backward,
     linear,
     linear_input_gradient,
     linear_weight_gradient,
@@ -37,7 +37,7 @@ from clustersim.workload.passes.tensor_parallel import gather, reduction
 from clustersim.workload.shape.latent_attention import LatentAttention
 from clustersim.workload.shard import Shard
 
-__all__ = ["latent_attention"]
+__all__ = ["latent_attention", "latent_attention_kept"]
 
 _KIND = "attention"
 _NAME = "latent attention"
@@ -51,37 +51,52 @@ def latent_attention(shard: Shard) -> Block:
     ValueError
         when the model has no latent attention
     """
-    if shard.model.latent is None:
-        raise ValueError(f"latent: None must be given for latent attention in {shard.model.name}")
-    own = _Latent(shard=shard, latent=shard.model.latent)
-    attend, kept = own.attend, own.kept()
-    heads = attend.queries_nbytes + attend.keys_nbytes
+    own = _latent(shard)
+    core, kept = own.core, own.kept()
+    heads = core.queries_nbytes + core.kv_nbytes
     direct = shard.full_nbytes if own.direct else 0
-    across = core_workspace(own.core)
+    across = core_workspace(core)
     return Block(
         kind=_NAME,
         forward=_forward(own),
         backward=_backward(own),
         parts=(
             *_up_parts(own),
-            Part(name="core", op=_core_forward(own), kept=_of_part(kept, "core")),
-            norm_part(shard),
+            Part(name="core", op=core_forward(core), kept=kept_nbytes(kept, "core")),
+            norm_part(shard, kept),
         ),
         parameters=own.parameters,
         replicated_parameters=own.replicated_parameters,
         matrices=own.matrices(),
         reduces=True,
-        kept=sum(tensor.nbytes for tensor in kept),
+        kept=kept_nbytes(kept),
         weight_kept=weight_gradient_nbytes(shard, *own.split.values(), own.out)
         + weight_gradient_nbytes(shard, *own.whole.values(), tokens=shard.rows),
-        forward_workspace=shard.full_nbytes + own.narrow_nbytes + direct + attend.scores_nbytes + across[0],
+        forward_workspace=shard.full_nbytes + own.narrow_nbytes + direct + core.scores_nbytes + across[0],
         backward_workspace=shard.full_nbytes
         + 2 * own.narrow_nbytes
         + 2 * direct
         + heads
-        + 2 * attend.scores_nbytes
+        + 2 * core.scores_nbytes
         + across[1],
     )
+
+
+def latent_attention_kept(shard: Shard) -> tuple[Kept, ...]:
+    """What it keeps.
+
+    Raises
+    ------
+    ValueError
+        when the model has no latent attention
+    """
+    return _latent(shard).kept()
+
+
+def _latent(shard: Shard) -> _Latent:
+    if shard.model.latent is None:
+        raise ValueError(f"latent: None must be given for latent attention in {shard.model.name}")
+    return _Latent(shard=shard, latent=shard.model.latent)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,20 +107,7 @@ class _Latent:
     latent: LatentAttention
 
     @property
-    def attend(self) -> Attend:
-        shard, latent = self.shard, self.latent
-        return Attend(
-            shard=shard,
-            kv_heads=shard.heads,
-            key_dim=latent.query_dim,
-            value_dim=latent.value_dim,
-            keys=shard.seq_len // shard.context.ranks,
-            pairs2=sum(mask.pairs2() for mask in shard.masks),
-        )
-
-    @property
     def core(self) -> Core:
-        """The core in a fused kernel."""
         shard, latent = self.shard, self.latent
         return Core(
             shard=shard,
@@ -132,7 +134,7 @@ class _Latent:
 
     @property
     def out(self) -> tuple[int, int]:
-        return self.attend.output_features, self.shard.model.hidden
+        return self.core.output_features, self.shard.model.hidden
 
     @property
     def narrow(self) -> int:
@@ -161,16 +163,15 @@ class _Latent:
         return tuple(Matrix(features_in=rows, features_out=columns) for rows, columns in shapes)
 
     def kept(self) -> tuple[Kept, ...]:
-        shard, attend = self.shard, self.attend
+        shard, core = self.shard, self.core
         operand, w = shard.recipe.activation_operand.nbytes, shard.width
-        tensors = (
+        return (
             Kept("attention input", _NAME, operand(shard.rows * shard.model.hidden), part="norm"),
             Kept("narrow vectors before their norms", _NAME, w * shard.rows * self.narrow),
             Kept("narrow vectors", _NAME, operand(shard.rows * (self.narrow - self.latent.rope_dim))),
-            Kept("queries, keys, values", _NAME, attend.queries_nbytes + attend.keys_nbytes, part="mla_up"),
-            *attend.kept(_NAME),
+            Kept("queries, keys, values", _NAME, core.queries_nbytes + core.kv_nbytes, part="mla_up"),
+            *core.kept(_NAME),
         )
-        return tuple(tensor for tensor in tensors if tensor.nbytes)
 
     def norms(self, *, passes: int) -> Kernel:
         """The norms of the narrow vectors; the part that is rotated has none."""
@@ -215,25 +216,25 @@ def _forward(own: _Latent) -> tuple[Piece, ...]:
     if shard.sequence_parallel:
         waits.append(writing.collective(own.gather_narrow("narrow vectors"), after=(first,)))
     writing.kernels(name, *own.up(), after=tuple(waits) or None)
-    writing.part(_core_forward(own))
+    writing.part(core_forward(own.core))
     writing.kernels(name, *linear(shard, *own.out))
     return writing.pieces()
 
 
 def _backward(own: _Latent) -> tuple[Piece, ...]:
     """Gradients of the split matrices wait for their gathered input, and run beside the sum of its gradient."""
-    shard, attend, writing = own.shard, own.attend, Writing(_KIND)
+    shard, writing = own.shard, Writing(_KIND)
     name, weights = f"{_NAME} backward", f"{_NAME} weight gradient"
     again: list[int] = []
     if shard.sequence_parallel:
         again.append(writing.collective(own.gather_narrow("narrow vectors again"), after=()))
         if own.direct:
             again.append(writing.collective(gather(shard, f"{_NAME} input again"), after=()))
-    first = (*attend.mask_backward(), *linear_input_gradient(shard, *own.out))
+    first = (*dropout_backward(shard), *linear_input_gradient(shard, *own.out))
     writing.kernels(name, *first, after=())
     writing.kernels(weights, *linear_weight_gradient(shard, *own.out), weight=True)
     ups = chain.from_iterable(linear_input_gradient(shard, *m) for m in own.split.values())
-    writing.part(_core_backward(own))
+    writing.part(core_backward(own.core))
     inputs = writing.kernels(name, own.heads(), *ups)
     summed: list[int] = []
     if shard.tp > 1:
@@ -250,29 +251,13 @@ def _backward(own: _Latent) -> tuple[Piece, ...]:
     return writing.pieces()
 
 
-def _core_forward(own: _Latent) -> tuple[Piece, ...]:
-    if own.shard.attention != "unfused":
-        return core_forward(own.core)
-    return (Piece(op=_compute("core forward", own.attend.forward())),)
-
-
-def _core_backward(own: _Latent) -> tuple[Piece, ...]:
-    if own.shard.attention != "unfused":
-        return core_backward(own.core)
-    return (Piece(op=_compute("core backward", own.attend.backward())),)
-
-
 def _up_parts(own: _Latent) -> tuple[Part, ...]:
     """The up projections, their input gathered again before."""
-    kept = _of_part(own.kept(), "mla_up")
+    kept = kept_nbytes(own.kept(), "mla_up")
     up = Part(name="mla_up", op=_compute("up projections forward", own.up()), kept=kept)
     if not own.shard.sequence_parallel:
         return (up,)
     return (Part(name="mla_up", op=own.gather_narrow("narrow vectors to compute again"), kept=0), up)
-
-
-def _of_part(kept: tuple[Kept, ...], part: str) -> int:
-    return sum(tensor.nbytes for tensor in kept if tensor.part == part)
 
 
 def _compute(name: str, kernels: tuple[Kernel, ...]) -> Compute:

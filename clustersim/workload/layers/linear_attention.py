@@ -8,9 +8,10 @@ Choromanski et al., Rethinking Attention with Performers, 2020, sections 2.2 to 
 from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.activations import Kept
+from clustersim.workload.kept import Kept, kept_nbytes
 from clustersim.workload.layers.block import Block, Part
 from clustersim.workload.layers.kernels import (
+    dropout_backward,
     gemm,
     linear,
     linear_input_gradient,
@@ -24,7 +25,7 @@ from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
-__all__ = ["linear_attention", "state_nbytes"]
+__all__ = ["linear_attention", "linear_attention_kept", "state_nbytes"]
 
 _KIND = "attention"
 _NAME = "linear attention"
@@ -40,21 +41,21 @@ def linear_attention(shard: Shard) -> Block:
     """
     model = shard.model
     qkv, out = (model.hidden, shard.qkv_features), (shard.query_features, model.hidden)
-    kept = _kept(shard)
+    kept = linear_attention_kept(shard)
     core = Compute(name=f"{_NAME} core forward", kind=_KIND, kernels=_core_forward(shard))
     features = shard.width * _mapped(shard)
     return Block(
         kind=_NAME,
         forward=(_piece("forward", *linear(shard, *qkv), *_core_forward(shard), *linear(shard, *out)),),
         backward=(
-            _piece("backward", *_mask_backward(shard), *linear_input_gradient(shard, *out)),
+            _piece("backward", *dropout_backward(shard), *linear_input_gradient(shard, *out)),
             _piece("weight gradient", *linear_weight_gradient(shard, *out), weight=True),
             _piece("backward", *_core_backward(shard), *linear_input_gradient(shard, *qkv)),
             _piece("weight gradient", *linear_weight_gradient(shard, *qkv), weight=True),
         ),
         parts=(
-            Part(name="core", op=core, kept=sum(tensor.nbytes for tensor in kept if tensor.part == "core")),
-            norm_part(shard),
+            Part(name="core", op=core, kept=kept_nbytes(kept, "core")),
+            norm_part(shard, kept),
         ),
         parameters=(model.hidden + model.qkv_bias) * shard.qkv_features
         + (shard.query_features + model.attention_output_bias) * model.hidden,
@@ -66,12 +67,26 @@ def linear_attention(shard: Shard) -> Block:
         ),
         gathers=True,
         reduces=True,
-        kept=sum(tensor.nbytes for tensor in kept),
+        kept=kept_nbytes(kept),
         weight_kept=weight_gradient_nbytes(shard, qkv, out),
         forward_workspace=shard.full_nbytes,
         backward_workspace=shard.full_nbytes
         + shard.width * shard.tokens * (shard.query_features + shard.qkv_features)
         + features,
+    )
+
+
+def linear_attention_kept(shard: Shard) -> tuple[Kept, ...]:
+    """What it keeps; the features of queries and keys can be mapped again."""
+    operand, h = shard.recipe.activation_operand.nbytes, shard.model.hidden
+    output = shard.tokens * shard.query_features
+    return (
+        Kept("attention input", _NAME, operand(shard.rows * h), part="norm"),
+        Kept("queries, keys, values", _NAME, shard.width * shard.tokens * shard.qkv_features),
+        Kept("mapped queries and keys", _NAME, shard.width * _mapped(shard), part="core"),
+        Kept("normalisers", _NAME, 4 * shard.tokens * shard.heads, part="core"),
+        Kept("attention output", _NAME, operand(output)),
+        Kept("attention mask of dropout", _NAME, shard.rows * h * shard.dropout),
     )
 
 
@@ -89,20 +104,6 @@ def _features(shard: Shard) -> int:
 def _mapped(shard: Shard) -> int:
     """Elements of mapped queries and keys."""
     return 2 * shard.tokens * shard.heads * _features(shard)
-
-
-def _kept(shard: Shard) -> tuple[Kept, ...]:
-    operand, h = shard.recipe.activation_operand.nbytes, shard.model.hidden
-    output = shard.tokens * shard.query_features
-    tensors = (
-        Kept("attention input", _NAME, operand(shard.rows * h), part="norm"),
-        Kept("queries, keys, values", _NAME, shard.width * shard.tokens * shard.qkv_features),
-        Kept("mapped queries and keys", _NAME, shard.width * _mapped(shard), part="core"),
-        Kept("normalisers", _NAME, 4 * shard.tokens * shard.heads, part="core"),
-        Kept("attention output", _NAME, operand(output)),
-        Kept("attention mask of dropout", _NAME, shard.rows * h * shard.dropout),
-    )
-    return tuple(tensor for tensor in tensors if tensor.nbytes)
 
 
 def _core_forward(shard: Shard) -> tuple[Kernel, ...]:
@@ -181,11 +182,6 @@ def _batch(shard: Shard) -> int:
 
 def _products(shard: Shard) -> str:
     return shard.recipe.products
-
-
-def _mask_backward(shard: Shard) -> tuple[Kernel, ...]:
-    nbytes = (2 * shard.width + 1) * shard.rows * shard.model.hidden
-    return (memory_pass(nbytes, dtype=shard.recipe.activations),) if shard.dropout else ()
 
 
 def _piece(what: str, *kernels: Kernel, weight: bool = False) -> Piece:

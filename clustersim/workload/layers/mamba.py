@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.activations import Kept
+from clustersim.workload.kept import Kept, kept_nbytes
 from clustersim.workload.layers.block import Block
 from clustersim.workload.layers.kernels import (
+    dropout_backward,
     linear,
     linear_input_gradient,
     linear_weight_gradient,
@@ -21,7 +22,7 @@ from clustersim.workload.op import Collective
 from clustersim.workload.shape.mamba import Mamba
 from clustersim.workload.shard import Shard
 
-__all__ = ["mamba"]
+__all__ = ["mamba", "mamba_kept"]
 
 _KIND = "mamba"
 
@@ -37,11 +38,9 @@ def mamba(shard: Shard) -> Block:
     ValueError
         when the model has no mixer
     """
-    if shard.model.mamba is None:
-        raise ValueError(f"mamba: None must be given for a mixer in {shard.model.name}")
-    scan = Scan(shard=shard, mamba=shard.model.mamba)
+    scan = _scan(shard)
     matrices = _matrices(shard, scan.mamba)
-    kept = _kept(scan, matrices)
+    kept = mamba_kept(shard)
     own = sum(rows * columns for rows, columns in matrices.values())
     bias = scan.mamba.bias * shard.model.hidden
     wide = shard.width * shard.tokens * matrices["mamba_in"][1]
@@ -49,17 +48,49 @@ def mamba(shard: Shard) -> Block:
         kind=_KIND,
         forward=_forward(scan, matrices),
         backward=_backward(scan, matrices),
-        parts=(norm_part(shard),),
+        parts=(norm_part(shard, kept),),
         parameters=own + _other_parameters(scan) + scan.mamba.bias * matrices["mamba_in"][1] + bias,
         replicated_parameters=bias,
         matrices=tuple(Matrix(features_in=rows, features_out=columns) for rows, columns in matrices.values()),
         gathers=True,
         reduces=True,
-        kept=sum(tensor.nbytes for tensor in kept),
+        kept=kept_nbytes(kept),
         weight_kept=weight_gradient_nbytes(shard, *matrices.values()),
         forward_workspace=shard.full_nbytes,
         backward_workspace=shard.full_nbytes + wide,
     )
+
+
+def mamba_kept(shard: Shard) -> tuple[Kept, ...]:
+    """What it keeps.
+
+    Raises
+    ------
+    ValueError
+        when the model has no mixer
+    """
+    scan = _scan(shard)
+    matrices = _matrices(shard, scan.mamba)
+    w, operand, h = shard.width * shard.tokens, shard.recipe.activation_operand.nbytes, shard.model.hidden
+    tensors = [
+        Kept("mamba input", _KIND, operand(shard.rows * h), part="norm"),
+        Kept("projected channels", _KIND, w * matrices["mamba_in"][1]),
+        Kept("channels after the convolution", _KIND, w * scan.conv_channels),
+    ]
+    if scan.mamba.version == 1:
+        tensors.append(Kept("vectors of the state", _KIND, w * matrices["mamba_select"][1]))
+        tensors.append(Kept("step sizes", _KIND, w * scan.inner))
+    else:
+        tensors.append(Kept("recurrence before its norm", _KIND, w * scan.inner))
+    tensors.append(Kept("mamba output", _KIND, operand(shard.tokens * scan.inner)))
+    tensors.append(Kept("mamba mask of dropout", _KIND, shard.rows * h * shard.dropout))
+    return tuple(tensors)
+
+
+def _scan(shard: Shard) -> Scan:
+    if shard.model.mamba is None:
+        raise ValueError(f"mamba: None must be given for a mixer in {shard.model.name}")
+    return Scan(shard=shard, mamba=shard.model.mamba)
 
 
 def _matrices(shard: Shard, mamba: Mamba) -> dict[str, tuple[int, int]]:
@@ -81,24 +112,6 @@ def _other_parameters(scan: Scan) -> int:
     return found + 3 * mamba.num_heads // scan.shard.tp + scan.inner
 
 
-def _kept(scan: Scan, matrices: dict[str, tuple[int, int]]) -> tuple[Kept, ...]:
-    shard = scan.shard
-    w, operand, h = shard.width * shard.tokens, shard.recipe.activation_operand.nbytes, shard.model.hidden
-    tensors = [
-        Kept("mamba input", _KIND, operand(shard.rows * h), part="norm"),
-        Kept("projected channels", _KIND, w * matrices["mamba_in"][1]),
-        Kept("channels after the convolution", _KIND, w * scan.conv_channels),
-    ]
-    if scan.mamba.version == 1:
-        tensors.append(Kept("vectors of the state", _KIND, w * matrices["mamba_select"][1]))
-        tensors.append(Kept("step sizes", _KIND, w * scan.inner))
-    else:
-        tensors.append(Kept("recurrence before its norm", _KIND, w * scan.inner))
-    tensors.append(Kept("mamba output", _KIND, operand(shard.tokens * scan.inner)))
-    tensors.append(Kept("mamba mask of dropout", _KIND, shard.rows * h * shard.dropout))
-    return tuple(tensor for tensor in tensors if tensor.nbytes)
-
-
 def _forward(scan: Scan, matrices: dict[str, tuple[int, int]]) -> tuple[Piece, ...]:
     shard, writing, name = scan.shard, Writing(_KIND), f"{_KIND} forward"
     writing.kernels(name, *linear(shard, *matrices["mamba_in"]), scan.convolution(passes=2), after=())
@@ -114,7 +127,7 @@ def _forward(scan: Scan, matrices: dict[str, tuple[int, int]]) -> tuple[Piece, .
 def _backward(scan: Scan, matrices: dict[str, tuple[int, int]]) -> tuple[Piece, ...]:
     shard, writing = scan.shard, Writing(_KIND)
     name, weights = f"{_KIND} backward", f"{_KIND} weight gradient"
-    writing.kernels(name, *_mask_backward(shard), *linear_input_gradient(shard, *matrices["mamba_out"]), after=())
+    writing.kernels(name, *dropout_backward(shard), *linear_input_gradient(shard, *matrices["mamba_out"]), after=())
     writing.kernels(weights, *linear_weight_gradient(shard, *matrices["mamba_out"]), weight=True)
     writing.kernels(name, *_gate(scan, passes=6), *scan.backward())
     if scan.mamba.version == 1:
@@ -137,11 +150,6 @@ def _gate(scan: Scan, *, passes: int) -> tuple[Kernel, ...]:
         return ()
     nbytes = passes * scan.shard.width * scan.shard.tokens * scan.inner
     return (memory_pass(nbytes, dtype=scan.shard.recipe.activations),)
-
-
-def _mask_backward(shard: Shard) -> tuple[Kernel, ...]:
-    nbytes = (2 * shard.width + 1) * shard.rows * shard.model.hidden
-    return (memory_pass(nbytes, dtype=shard.recipe.activations),) if shard.dropout else ()
 
 
 def _sum(shard: Shard, matrices: dict[str, tuple[int, int]], what: str) -> Collective:

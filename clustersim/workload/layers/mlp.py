@@ -3,56 +3,44 @@
 from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.activations import kept_by_block
+from clustersim.workload.kept import Kept, kept_nbytes
 from clustersim.workload.layers.block import Block, Part
 from clustersim.workload.layers.kernels import (
+    dropout_backward,
     linear_weight_gradient,
     memory_pass,
     weight_gradient_nbytes,
 )
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.piece import Piece
-from clustersim.workload.layers.product import Product
+from clustersim.workload.layers.writing import Writing
 from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
-__all__ = ["mlp"]
+__all__ = ["mlp", "mlp_kept"]
 
 
 def mlp(shard: Shard) -> Block:
     """MLP of one layer; gate and up projection are one GEMM, bias and activation (and gate) one pass."""
     model, rows, w = shard.model, shard.tokens, shard.width
-    first = (model.hidden, shard.mlp_in_features)
-    second = (shard.ffn, model.hidden)
-    activation = w * rows * (shard.mlp_in_features + shard.ffn)
-    activation_backward = w * rows * (2 * shard.mlp_in_features + shard.ffn)
-    mask = (2 * w + 1) * shard.rows * model.hidden
+    wide, dtype = shard.mlp_in_features, shard.recipe.activations
+    kept = mlp_kept(shard)
+    activation = memory_pass(w * rows * (wide + shard.ffn), dtype=dtype, form="activation")
+    activation_backward = memory_pass(w * rows * (2 * wide + shard.ffn), dtype=dtype, form="activation")
     return Block(
         kind="mlp",
-        forward=(
-            _product("mlp forward", shard, first),
-            _piece("mlp forward", _activation(shard, activation)),
-            _product("mlp forward", shard, second),
-        ),
-        backward=(
-            *([_piece("mlp backward", memory_pass(mask, dtype=shard.recipe.activations))] if shard.dropout else []),
-            _product("mlp backward", shard, second, of_gradient=True),
-            _weights(*linear_weight_gradient(shard, *second)),
-            _piece("mlp backward", _activation(shard, activation_backward)),
-            _product("mlp backward", shard, first, of_gradient=True),
-            _weights(*linear_weight_gradient(shard, *first)),
-        ),
+        forward=_forward(shard, activation),
+        backward=_backward(shard, activation_backward),
         parts=(
             Part(
                 name="activation",
-                op=_compute("mlp activation forward", _activation(shard, activation)),
-                kept=w * rows * shard.ffn,
+                op=Compute(name="mlp activation forward", kind="mlp", kernels=(activation,)),
+                kept=kept_nbytes(kept, "activation"),
             ),
-            norm_part(shard),
+            norm_part(shard, kept),
         ),
-        parameters=(model.hidden + model.mlp_bias) * shard.mlp_in_features
-        + (shard.ffn + model.mlp_bias) * model.hidden,
+        parameters=(model.hidden + model.mlp_bias) * wide + (shard.ffn + model.mlp_bias) * model.hidden,
         replicated_parameters=model.mlp_bias * model.hidden,
         matrices=(
             Matrix(features_in=model.hidden, features_out=shard.ffn, count=2 if model.gated_mlp else 1),
@@ -60,29 +48,45 @@ def mlp(shard: Shard) -> Block:
         ),
         gathers=True,
         reduces=True,
-        kept=kept_by_block(shard, "mlp"),
-        weight_kept=weight_gradient_nbytes(shard, first, second),
+        kept=kept_nbytes(kept),
+        weight_kept=weight_gradient_nbytes(shard, *_matrices(shard)),
         forward_workspace=shard.full_nbytes,
-        backward_workspace=shard.full_nbytes + w * rows * (shard.mlp_in_features + shard.ffn),
+        backward_workspace=shard.full_nbytes + w * rows * (wide + shard.ffn),
     )
 
 
-def _activation(shard: Shard, nbytes: int) -> Kernel:
-    return memory_pass(nbytes, dtype=shard.recipe.activations, form="activation")
+def mlp_kept(shard: Shard) -> tuple[Kept, ...]:
+    """What it keeps; under sequence parallelism its input as this rank's part, which is gathered again."""
+    operand, h = shard.recipe.activation_operand.nbytes, shard.model.hidden
+    return (
+        Kept("mlp input", "mlp", operand(shard.rows * h), part="norm"),
+        Kept("mlp before its activation", "mlp", shard.width * shard.tokens * shard.mlp_in_features),
+        Kept("mlp after its activation", "mlp", operand(shard.tokens * shard.ffn), part="activation"),
+        Kept("mlp mask of dropout", "mlp", shard.rows * h * shard.dropout),
+    )
 
 
-def _piece(name: str, *kernels: Kernel) -> Piece:
-    return Piece(op=_compute(name, *kernels))
+def _matrices(shard: Shard) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Into the MLP and out of it, as (features in, features out)."""
+    return (shard.model.hidden, shard.mlp_in_features), (shard.ffn, shard.model.hidden)
 
 
-def _product(name: str, shard: Shard, features: tuple[int, int], *, of_gradient: bool = False) -> Piece:
-    product = Product(features_in=features[0], features_out=features[1], of_gradient=of_gradient)
-    return Piece(op=_compute(name, *product.kernels(shard)), product=product)
+def _forward(shard: Shard, activation: Kernel) -> tuple[Piece, ...]:
+    (first, second), writing, name = _matrices(shard), Writing("mlp"), "mlp forward"
+    writing.product(name, shard, first)
+    writing.kernels(name, activation)
+    writing.product(name, shard, second)
+    return writing.pieces()
 
 
-def _weights(*kernels: Kernel) -> Piece:
-    return Piece(op=_compute("mlp weight gradient", *kernels), weight=True)
-
-
-def _compute(name: str, *kernels: Kernel) -> Compute:
-    return Compute(name=name, kind="mlp", kernels=kernels)
+def _backward(shard: Shard, activation: Kernel) -> tuple[Piece, ...]:
+    (first, second), writing, name = _matrices(shard), Writing("mlp"), "mlp backward"
+    weights = "mlp weight gradient"
+    for kernel in dropout_backward(shard):
+        writing.kernels(name, kernel)
+    writing.product(name, shard, second, of_gradient=True)
+    writing.kernels(weights, *linear_weight_gradient(shard, *second), weight=True)
+    writing.kernels(name, activation)
+    writing.product(name, shard, first, of_gradient=True)
+    writing.kernels(weights, *linear_weight_gradient(shard, *first), weight=True)
+    return writing.pieces()

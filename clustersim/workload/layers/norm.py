@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.activations import kept_by_block
+from clustersim.workload.kept import Kept, kept_nbytes
 from clustersim.workload.layers.block import Block, Part
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.layers.piece import serial
@@ -43,7 +44,7 @@ def middle_norm(shard: Shard) -> Block:
         backward=plain.backward,
         parameters=plain.parameters,
         replicated_parameters=plain.replicated_parameters,
-        kept=kept_by_block(shard, "norm"),
+        kept=shard.residual_nbytes,
     )
 
 
@@ -62,10 +63,17 @@ def residual(shard: Shard) -> Block:
     )
 
 
-def norm_part(shard: Shard) -> Part:
-    """The norm before a block, as what that block computes again instead of keeping its input."""
+def norm_part(shard: Shard, kept: Iterable[Kept]) -> Part:
+    """The norm before a block, as what that block computes again instead of keeping its input.
+
+    Parameters
+    ----------
+    shard : Shard
+    kept : Iterable[Kept]
+        what the block keeps
+    """
     op = Compute(name="norm forward", kind="norm", kernels=(_forward(shard),))
-    return Part(name="norm", op=op, kept=shard.residual_nbytes)
+    return Part(name="norm", op=op, kept=kept_nbytes(kept, "norm"))
 
 
 def _forward(shard: Shard) -> Kernel:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.layers.joined import joined
 from clustersim.workload.layers.piece import Piece
+from clustersim.workload.layers.product import Product
 from clustersim.workload.op import Collective, Compute
+from clustersim.workload.shard import Shard
 
 __all__ = ["Writing"]
 
@@ -28,6 +30,13 @@ class Writing:
     def kernels(self, name: str, *kernels: Kernel, after: tuple[int, ...] | None = None, weight: bool = False) -> int:
         """Put kernels after some pieces; None: as one op with those just before. Their number."""
         return self._add(Compute(name=name, kind=self._kind, kernels=kernels), after, weight=weight)
+
+    def product(self, name: str, shard: Shard, features: tuple[int, int], *, of_gradient: bool = False) -> int:
+        """Put a product that can take its tokens in parts after the last piece; its number."""
+        product = Product(features_in=features[0], features_out=features[1], of_gradient=of_gradient)
+        op = Compute(name=name, kind=self._kind, kernels=product.kernels(shard))
+        self._pieces.append(Piece(op=op, product=product))
+        return len(self._pieces) - 1
 
     def collective(self, op: Collective, *, after: tuple[int, ...] | None = None) -> int:
         """Put a collective after some pieces; its number."""

@@ -12,7 +12,7 @@ from clustersim.workload.layers.placed import Placed
 from clustersim.workload.passes.forward import forward_block
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Chain, Fragment
 from clustersim.workload.passes.parameter_group import ParameterGroup, Traffic
-from clustersim.workload.passes.tensor_parallel import gather, reduction
+from clustersim.workload.passes.tensor_parallel import gather, put_off_nbytes, reduction
 from clustersim.workload.passes.tensor_parallel_overlap import as_tokens_come, as_tokens_go
 from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
@@ -94,7 +94,7 @@ def backward(
             if i == order[0] and not receives:
                 start.update(gradient)
             if not weights:
-                end[ACTIVATIONS] += p.block.weight_kept
+                end[ACTIVATIONS] += put_off_nbytes(p.block, shard)
             ready[i] = _backward_block(
                 chain,
                 p,
@@ -119,21 +119,30 @@ def weight_backward(
 ) -> Fragment:
     """The gradients of a chunk's weights for one micro-batch, put off until nothing else can be done.
 
+    Under sequence parallelism the input of a block is kept as this rank's part and gathered again, one block ahead.
+
     References
     ----------
-    Qi et al., Zero Bubble Pipeline Parallelism, 2023, section 2.
+    Qi et al., Zero Bubble Pipeline Parallelism, 2023, section 2, and their code: inputs are gathered by the function
+    that is put off.
     """
     chain = Chain(stage=stage, phase="backward weight")
     order = [i for i in reversed(range(len(placed))) if placed[i].block.weight_backward()]
     here = [replace(group, gather_again=(), gathered_nbytes=0) for group in groups]
     traffic = Traffic(chain, here, order, prefetch=0, backward=True)
     ready = [-1] * len(placed)
+    done: list[int] = []
     for i in order:
-        start = traffic.open(i)
-        pieces = placed[i].block.weight_backward()
-        end = {ACTIVATIONS: -placed[i].block.weight_kept}
-        ready[i] = chain.write(pieces, layer=placed[i].layer, start=start, end=end)[-1]
+        block, layer = placed[i].block, placed[i].layer
+        start, end = Counter(traffic.open(i)), Counter({ACTIVATIONS: -put_off_nbytes(block, shard)})
+        if block.gathers and shard.sequence_parallel:
+            arrived = chain.beside(gather(shard, f"{block.kind} input again"), after=done[-2:-1], layer=layer)
+            chain.last = [*chain.last, arrived]
+            start[WORKSPACE] += shard.full_nbytes
+            end[WORKSPACE] -= shard.full_nbytes
+        ready[i] = chain.write(block.weight_backward(), layer=layer, start=start, end=end)[-1]
         chain.last = [ready[i]]
+        done.append(ready[i])
         traffic.close(i, ready)
     return chain.fragment(ready)
 

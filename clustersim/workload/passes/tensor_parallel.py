@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from clustersim.workload.layers.block import Block
 from clustersim.workload.op import Collective
 from clustersim.workload.shard import Shard
 
-__all__ = ["gather", "reduction"]
+__all__ = ["gather", "put_off_nbytes", "reduction"]
 
 
 def gather(shard: Shard, what: str) -> Collective:
@@ -18,6 +19,18 @@ def reduction(shard: Shard, what: str) -> Collective:
     if shard.sequence_parallel:
         return _collective("reduce_scatter", f"reduce-scatter {what}", shard.full_nbytes)
     return _collective("all_reduce", f"all-reduce {what}", shard.full_nbytes)
+
+
+def put_off_nbytes(block: Block, shard: Shard) -> int:
+    """What is kept of a block whose gradients of weights are put off [B].
+
+    Under sequence parallelism its input is this rank's part of the tokens.
+    """
+    if not (block.gathers and shard.sequence_parallel):
+        return block.weight_kept
+    form = (shard.unquantised if block.kind == "head" else shard).recipe.activation_operand
+    whole, part = (form.nbytes(rows * shard.model.hidden) for rows in (shard.tokens, shard.rows))
+    return block.weight_kept - whole + part
 
 
 def _collective(kind: str, name: str, nbytes: int) -> Collective:

@@ -60,7 +60,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     (("plan.pp", "plan.vpp", "plan.schedule"), stage_faults),
     (("plan.pp", "plan.vpp", "plan.schedule"), chunk_faults),
     (_DEGREES, device_faults),
-    ((*_DEGREES, "plan.schedule", "global_batch", "micro_batch"), batch_faults),
+    ((*_DEGREES, "plan.schedule", "plan.vpp", "global_batch", "micro_batch"), batch_faults),
     ((*_DEGREES, *SHARDING_KEYS), sharding_faults),
     ((*_DEGREES, *SHARDING_KEYS, "plan.schedule", "plan.vpp", "dtype"), copy_faults),
     (("dtype", "plan.gradient_dtype"), gradient_faults),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from clustersim.faults import Fault
 from clustersim.workload.case import Case
+from clustersim.workload.optimizers.muon import Muon
 from clustersim.workload.precision import find_recipe
 
 __all__ = ["ARCHITECTURE_KEYS", "architecture_faults", "architecture_notes"]
@@ -28,7 +29,13 @@ ARCHITECTURE_KEYS = (
 )
 """Settings that must be legal by themselves before they are held against the model."""
 
-_WITH_CORE = {"attention", "latent_attention", "linear_attention", "cross_attention"}
+_PARTS: Mapping[str, tuple[str, frozenset[str]]] = {
+    "core": ("attention", frozenset({"attention", "latent_attention", "linear_attention", "cross_attention"})),
+    "activation": ("MLP", frozenset({"mlp", "experts"})),
+    "mla_up": ("latent attention", frozenset({"latent_attention"})),
+    "experts": ("experts", frozenset({"experts"})),
+}
+"""Parts that can be computed again -> what has them, in words and as sublayers; norms are everywhere."""
 
 
 def architecture_faults(case: Case) -> Iterator[Fault]:
@@ -139,10 +146,12 @@ def architecture_notes(case: Case) -> Iterator[str]:
     if model.tower is not None:
         yield f"an image and {case.seq_len} tokens of text are a pair; {case.replicas} replicas compare theirs"
     if plan.recompute == "selective":
-        if "mla_up" in plan.recompute_modules and model.latent is None:
-            yield f"plan.recompute_modules: mla_up has no effect: {model.name} has no latent attention"
-        if "core" in plan.recompute_modules and not _WITH_CORE & set(model.num_sublayers()):
-            yield f"plan.recompute_modules: core has no effect: {model.name} has no attention"
+        for name in dict.fromkeys(plan.recompute_modules):
+            what, sublayers = _PARTS.get(name, ("", frozenset()))
+            if what and sublayers.isdisjoint(model.num_sublayers()):
+                yield f"plan.recompute_modules: {name} has no effect: {model.name} has no {what}"
+    if model.adapters is not None and (plan.optimizer == "muon" or isinstance(plan.optimizer, Muon)):
+        yield "plan.optimizer: muon finds no hidden matrix among adapters, and updates them as adamw"
     if plan.attention == "unfused" and model.linear is not None:
         yield f"plan.attention: no effect: {model.name} has linear attention"
     if plan.attention == "unfused" and model.window is not None and case.seq_len > model.window.tokens:

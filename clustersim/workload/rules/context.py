@@ -38,6 +38,7 @@ def context_faults(case: Case) -> Iterator[Fault]:
     if others:
         rule = f"cannot be simulated yet above 1 with {', '.join(others)} of {model.name}"
         yield Fault(key="plan.cp", value=plan.cp, rule=rule, nearest=1)
+        return
     if model.window and case.seq_len > model.window.tokens and case.context.across > 1 and plan.context != "all_gather":
         rule = f"must be all_gather or ulysses with the sliding window of {model.window.tokens} tokens of {model.name}"
         yield Fault(key="plan.context", value=plan.context, rule=rule, nearest="all_gather")
@@ -66,7 +67,8 @@ def _length(case: Case) -> Iterator[Fault]:
     if seq_len % each:
         factors = [*(["2"] if twice else []), f"cp {plan.cp}", *([f"tp {tp}"] if tp > 1 else [])]
         rule = f"must be a multiple of {' x '.join(factors)} = {each} with context parallelism"
-        yield Fault(key="seq_len", value=seq_len, rule=rule, nearest=max(1, round(seq_len / each)) * each)
+        most = case.model.max_seq_len // each if case.model.positions == "learned" else seq_len
+        yield Fault(key="seq_len", value=seq_len, rule=rule, nearest=max(1, min(most, round(seq_len / each))) * each)
 
 
 def context_notes(case: Case) -> Iterator[str]:

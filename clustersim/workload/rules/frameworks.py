@@ -37,15 +37,25 @@ def framework_notes(case: Case) -> Iterator[str]:
 
 
 def _gathered(case: Case) -> str:
-    """The traffic of weights that each micro-batch of a stage gathers anew."""
-    plan, m = case.plan, case.num_micro_batches
-    ranks = case.replicas * plan.cp if plan.hsdp is None else plan.hsdp
+    """The traffic of weights that each micro-batch of a stage gathers anew, experts over those that hold the same."""
+    plan, m, model = case.plan, case.num_micro_batches, case.model
+    each = plan.ep * (plan.etp or 1)
+    experts = 0
+    if model.experts is not None:
+        one = model.experts.num_experts * model.experts.expert_parameters(model.hidden)
+        experts = one * model.num_sublayers()["experts"]
+    dense = case.replicas * plan.cp
+    ranks, holders = (n if plan.hsdp is None else min(n, plan.hsdp) for n in (dense, dense * plan.tp // each))
     passes = 2 if plan.reshard else 1
     width = WIDTH[plan.gather_dtype] if plan.gather_dtype else find_recipe(case.dtype).gathered_width
-    total = passes * m * width * case.model.num_parameters // (plan.tp * plan.pp) * (ranks - 1) // ranks
+    received = (model.num_parameters - experts) // (plan.tp * plan.pp) * (ranks - 1) // ranks
+    if experts:
+        received += experts // (each * plan.pp) * (holders - 1) // holders
+    total = passes * m * width * received
     word = "plan.fsdp" if plan.fsdp else "plan.zero"
     return (
         f"{word}: the weights of a stage are gathered {passes} x {m} times a step, "
-        f"for each micro-batch {'forward and backward' if passes == 2 else 'once'}: a rank of {ranks} receives about "
+        f"for each micro-batch {'forward and backward' if passes == 2 else 'once'}: a rank of {ranks}"
+        f"{f', of {holders} for experts,' if experts else ''} receives about "
         f"{show(total, 'B')}"
     )

@@ -11,6 +11,7 @@ from clustersim.workload.sharding.coherent import incoherent
 __all__ = ["SHARDING_KEYS", "sharding_faults", "sharding_notes"]
 
 SHARDING_KEYS = (
+    "plan.sharding",
     "plan.zero",
     "plan.fsdp",
     "plan.hsdp",
@@ -111,13 +112,13 @@ def sharding_notes(case: Case) -> Iterator[str]:
         if name in given and not splits and not whole:
             yield f"plan.{name}: no effect without plan.fsdp or plan.zero 3"
     if ranks == 1:
-        whole = {"gather_dtype"} if plan.zero in (1, 2) else set()
-        for name in sorted(given & {"reduce_dtype", "reduce_each", "zeropp", "sync_every"} | (given & whole)):
+        idle = {"reduce_dtype", "reduce_each", "zeropp", "sync_every"}
+        for name in sorted(given & (idle | {"gather_dtype"} if plan.zero in (1, 2) else idle)):
             yield f"plan.{name}: no effect with dp 1"
-    elif plan.reduce_each is not None and not splits and case.num_micro_batches == 1:
-        yield "plan.reduce_each: no effect with one micro-batch"
     elif plan.reduce_each is False and not splits and plan.zero < 2:
         yield "plan.reduce_each: no effect: gradients that are held whole are reduced after the last micro-batch"
+    elif plan.reduce_each and not splits and plan.zero < 2 and case.num_micro_batches == 1:
+        yield "plan.reduce_each: with one micro-batch it decides on the buckets alone"
     if plan.zeropp and plan.zeropp_ranks >= ranks:
         for name in sorted(set(plan.zeropp) & {"hpz", "qgz"}):
             yield f"plan.zeropp: {name}: no effect with plan.zeropp_ranks {plan.zeropp_ranks} of {ranks} ranks"
@@ -142,6 +143,6 @@ def sharding_notes(case: Case) -> Iterator[str]:
     elif not plan.overlap_dp and ranks > 1 and each:
         yield "plan.overlap_dp: gradients travel with the passes all the same, bucket by bucket"
     if plan.sync_every is not None and plan.sync_ranks == 1 < ranks:
-        alone = (plan.zero and "zero", plan.fsdp and "fsdp", not plan.overlap_dp and "overlap_dp")
-        for name in sorted({*given & {"reduce_dtype", "reduce_each"}, *filter(None, alone)}):
+        said = {"zero": plan.zero > 0, "fsdp": plan.fsdp, "overlap_dp": not plan.overlap_dp}
+        for name in sorted(given & {"reduce_dtype", "reduce_each"} | {name for name in said if said[name]}):
             yield f"plan.{name}: no effect with plan.sync_ranks 1: between exchanges a worker is alone"

@@ -38,7 +38,7 @@ def stage_layers_faults(case: Case) -> Iterator[Fault]:
         known = SCHEDULES[schedule] if isinstance(schedule, str) else schedule
         places = len(placement_of(known, case.plan.pp, case.num_virtual).routes[0])
     layers = case.model.num_layers
-    even = ",".join(str(chunk.num_layers) for chunk in split(layers, places)) if places <= layers + 2 else None
+    even = [chunk.num_layers for chunk in split(layers, places)] if places <= layers + 2 else None
     if len(given) != places:
         rule = f"has {len(given)} numbers, must have one for each of {places} virtual stages"
         yield Fault(key="plan.stage_layers", value=given, rule=rule, nearest=even)

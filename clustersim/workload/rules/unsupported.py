@@ -17,5 +17,6 @@ def unsupported_faults(case: Case) -> Iterator[Fault]:
         rule = f"cannot be simulated yet: {', '.join(missing)}"
         yield Fault(key="model", value=case.model.name, rule=rule)
     if plan.zero not in (0, 1, 2, 3) or type(plan.zero) is not int:
-        nearest = min(3, max(0, round(plan.zero))) if isinstance(plan.zero, int | float) else 0
+        is_number = isinstance(plan.zero, int | float) and plan.zero == plan.zero
+        nearest = round(min(3, max(0, plan.zero))) if is_number else 0
         yield Fault(key="plan.zero", value=plan.zero, rule="must be 0, 1, 2 or 3", nearest=nearest)

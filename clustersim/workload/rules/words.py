@@ -9,7 +9,7 @@ from clustersim.faults import Fault, nearest_name
 from clustersim.workload.case import Case
 from clustersim.workload.context import METHODS
 from clustersim.workload.optimizer import OPTIMIZERS
-from clustersim.workload.precision import RECIPES
+from clustersim.workload.precision import RECIPES, Recipe
 from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
 from clustersim.workload.schedule import SCHEDULES, is_path
 from clustersim.workload.shard import WIDTH, Attention
@@ -28,19 +28,27 @@ def word_faults(case: Case) -> Iterator[Fault]:
     choices: list[tuple[str, object, Sequence[str]]] = [
         ("plan.recompute", plan.recompute, get_args(Recompute)),
         ("plan.recompute_method", plan.recompute_method, get_args(RecomputeMethod)),
-        *(("plan.recompute_modules", name, tuple(MODULES)) for name in plan.recompute_modules),
         ("plan.attention", plan.attention, get_args(Attention)),
         ("plan.context", plan.context, tuple(METHODS)),
         ("plan.sync_dtype", plan.sync_dtype, tuple(WIDTH)),
-        *(("plan.zeropp", name, PARTS) for name in plan.zeropp),
     ]
     optional = {f"plan.{name}": getattr(plan, name) for name in ("gradient_dtype", "gather_dtype", "reduce_dtype")}
     choices += [(key, given, tuple(WIDTH)) for key, given in optional.items() if given is not None]
-    if isinstance(plan.optimizer, str):
+    lists: tuple[tuple[str, object, Sequence[str]], ...] = (
+        ("plan.recompute_modules", plan.recompute_modules, tuple(MODULES)),
+        ("plan.zeropp", plan.zeropp, PARTS),
+    )
+    for key, listed, names in lists:
+        if isinstance(listed, list | tuple):
+            choices += [(key, name, names) for name in listed]
+        else:
+            rule = f"must be a list of some of {', '.join(names)}"
+            yield Fault(key=key, value=listed, rule=rule, nearest=[listed] if listed in names else [names[0]])
+    if not callable(getattr(plan.optimizer, "state_nbytes", None)):
         choices.append(("plan.optimizer", plan.optimizer, tuple(OPTIMIZERS)))
     if not (plan.schedule is None or callable(plan.schedule) or is_path(plan.schedule)):
         choices.append(("plan.schedule", plan.schedule, tuple(SCHEDULES)))
-    if isinstance(case.dtype, str):
+    if not isinstance(case.dtype, Recipe):
         choices.append(("dtype", case.dtype, tuple(RECIPES)))
     for key, value, names in choices:
         if value not in names:
@@ -50,6 +58,10 @@ def word_faults(case: Case) -> Iterator[Fault]:
         value = getattr(plan, name)
         if not isinstance(value, bool) and not (name in ("sequence_parallel", "reduce_each") and value is None):
             yield Fault(key=f"plan.{name}", value=value, rule="must be true or false", nearest=bool(value))
+    sharding: object = plan.sharding
+    if sharding is not None and not callable(sharding):
+        rule = "must be a callable: ranks that hold the same weights -> Sharding"
+        yield Fault(key="plan.sharding", value=sharding, rule=rule)
     order = plan.axis_order if isinstance(plan.axis_order, list | tuple) else ()
     if sorted(map(str, order)) != sorted(_AXES):
         yield Fault(

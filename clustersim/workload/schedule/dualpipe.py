@@ -39,10 +39,10 @@ def _turned(entry: Unit | Overlapped, mirrored: bool, half: int) -> Unit | Overl
 dualpipe = PlacedSchedule(name="dualpipe", table=_table, placement=bidirectional, num_virtual=2)
 """Half of the micro-batches go down the stages and half go up; every stage holds two chunks of the model, one each way.
 
-Takes an even p and an even m of at least 2·p; micro-batches 0 to m/2 - 1 go down. F&B being the time of a pair, the
-longest wait of a stage is (p/2 - 1)·(F&B + B - 3·W) as published where F = I and W is no longer. A longer F adds
-(p/2 - 1)·(F - I); a longer I takes off as much, but no more than F. A stage holds at most p + 1 activations of a chunk,
-and the weights of two chunks.
+Takes an even p and an even m of at least 2·p; micro-batches 0 to m/2 - 1 go down. With F&B for the time of a pair, no
+less than F or B, the most that a stage idles within the whole (``makespan - busy``) is (p/2 - 1)·(F&B + B - 3·W) as
+published where F = I and W is no longer. A longer F adds (p/2 - 1)·(F - I); a longer I takes off (p/2 - 1)·(I - F), but
+no more than F in all. A stage holds at most p + 1 activations of a chunk, and the weights of two chunks.
 
 References
 ----------

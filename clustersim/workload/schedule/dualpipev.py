@@ -74,9 +74,9 @@ def _table(num_stages: int, num_virtual: int, num_micro_batches: int) -> list[li
 dualpipev = PlacedSchedule(name="dualpipev", table=_table, placement=vee, num_virtual=2)
 """Half of DualPipe, with the other direction as the way back: p stages do what DualPipe's 2·p do, weights held once.
 
-Takes m of at least 2·p. F&B being the time of a pair, the longest wait of a stage is (p - 1)·(F&B + B - 3·W) as
-published where F = I and W is no longer. A longer F adds (p - 1)·(F - I); a longer I takes off as much, but no more
-than F. A stage holds at most 2·p + 1 chunks.
+Takes m of at least 2·p. With F&B for the time of a pair, no less than F or B, the most that a stage idles within the
+whole (``makespan - busy``) is (p - 1)·(F&B + B - 3·W) as published where F = I and W is no longer. A longer F adds
+(p - 1)·(F - I); a longer I takes off (p - 1)·(I - F), but no more than F in all. A stage holds at most 2·p + 1 chunks.
 
 References
 ----------

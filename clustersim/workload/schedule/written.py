@@ -8,14 +8,16 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.workload.schedule.placed import PlacedSchedule
 from clustersim.workload.schedule.placement import Placement, bidirectional, loop, vee
-from clustersim.workload.schedule.unit import Overlapped, Table, Unit, units_of
+from clustersim.workload.schedule.unit import Kind, Overlapped, Table, Unit, units_of
 
 __all__ = ["from_table", "is_path", "read_table"]
 
+_KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
 _UNIT = re.compile(r"([FBIW])(\d+)(?:\.(\d+))?")
 _KEYS = ("rows", "placement")
 _PLACEMENTS: Mapping[str, Callable[[int, int], Placement]] = {
@@ -167,7 +169,7 @@ def _entry(text: str) -> Unit | Overlapped | str:
         found = _UNIT.fullmatch(part.strip())
         if not found:
             return "must be F, B, I or W with a micro-batch and a chunk, such as F0, I3.1 or F4.0+B1.1"
-        units.append(Unit(found[1], int(found[2]), int(found[3] or 0)))  # type: ignore[arg-type]
+        units.append(Unit(_KINDS[found[1]], int(found[2]), int(found[3] or 0)))
     if len(units) == 1:
         return units[0]
     if len(units) > 2 or units[0].kind != "F" or units[1].kind not in ("B", "I"):

@@ -8,8 +8,9 @@ import pytest
 
 from clustersim.workload.layers.block import Block
 from clustersim.workload.layers.latent_attention import latent_attention
+from clustersim.workload.layers.piece import Piece
 from clustersim.workload.model import Model
-from clustersim.workload.op import Collective
+from clustersim.workload.op import Collective, Compute
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shape.latent_attention import LatentAttention
@@ -27,9 +28,11 @@ def model(request: pytest.FixtureRequest, llama: Model) -> Model:
 
 def collectives(block: Block) -> tuple[dict[str, int], dict[str, int]]:
     """Payload by name, forward and backward."""
-    return tuple(  # type: ignore[return-value]
-        {p.op.name: p.op.nbytes for p in way if isinstance(p.op, Collective)} for way in (block.forward, block.backward)
-    )
+
+    def of(way: tuple[Piece, ...]) -> dict[str, int]:
+        return {p.op.name: p.op.nbytes for p in way if isinstance(p.op, Collective)}
+
+    return of(block.forward), of(block.backward)
 
 
 def test_flops(model: Model, new_shard: Callable[..., Shard], flops: Callable[[Block], tuple[int, int]]) -> None:
@@ -80,7 +83,8 @@ def test_up_projections_again_instead_of_heads_kept(model: Model, new_shard: Cal
     (part,) = block.again(up)
     assert model.latent is not None
     split = (m * n for name, (m, n) in model.latent.matrices(HIDDEN, HEADS).items() if name in ("q", "q_up", "kv_up"))
-    assert part.op.flops == 2 * 256 * sum(split)  # type: ignore[union-attr]
+    assert isinstance(part.op, Compute)
+    assert part.op.flops == 2 * 256 * sum(split)
 
 
 @pytest.mark.parametrize(

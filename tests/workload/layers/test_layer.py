@@ -155,9 +155,10 @@ def test_sinks_are_a_number_a_head(llama: Model, new_shard: NewShard) -> None:
 def test_relative_positions_are_a_matrix_a_head_that_kernels_read(llama: Model, new_shard: NewShard) -> None:
     def nbytes(model: Model) -> tuple[int, int]:
         block = attention(new_shard(model))
-        return tuple(  # type: ignore[return-value]
+        forward, backward = (
             sum(p.op.nbytes for p in way if isinstance(p.op, Compute)) for way in (block.forward, block.backward)
         )
+        return forward, backward
 
     plain = nbytes(replace(llama, positions="none"))
     relative = nbytes(replace(llama, positions="relative", relative_buckets=32))

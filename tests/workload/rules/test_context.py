@@ -76,7 +76,13 @@ def test_a_window_needs_keys_of_all(llama: Model) -> None:
 
 def test_parts_that_no_way_is_written_for_are_refused_by_name(llama: Model) -> None:
     found = told(replace(llama, positions="relative", relative_buckets=32), cp=2)
+    assert list(found) == ["plan.cp"]
     assert "relative positions" in found["plan.cp"].rule
+
+
+def test_the_nearest_length_has_learned_positions(gpt: Model) -> None:
+    """6 parts of 2: 132 would be nearer than 120."""
+    assert told(gpt, seq_len=127, cp=6)["seq_len"].nearest == 120
 
 
 def test_a_legal_plan_resolves_and_tells_what_does_nothing(llama: Model) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,6 +15,7 @@ from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.program import Program
 from clustersim.workload.rules import find_faults
 from clustersim.workload.rules.frameworks import framework_notes
+from clustersim.workload.shape.experts import Experts
 from clustersim.workload.training_step import training_step
 
 BATCH: dict[str, Any] = {"global_batch": 64, "micro_batch": 2, "seq_len": 128, "dtype": "bf16"}
@@ -51,16 +51,22 @@ def test_what_all_of_them_run_is_not(llama: Model, plan: dict[str, Any]) -> None
     assert notes(llama, plan) == []
 
 
-def test_the_traffic_of_gathered_weights(llama: Model, sent: Callable[..., int]) -> None:
+@pytest.mark.parametrize("ep", [None, 1, 2, 4])
+def test_the_traffic_of_gathered_weights(llama: Model, sent: Callable[..., int], ep: int | None) -> None:
     """The note's bytes are those of the program: all-gathers of a rank, less its own share."""
     model = replace(llama, vocab=llama.hidden)  # embedding and head are small
-    plan = {"dp": 4, "pp": 2, "fsdp": True}
+    plan: dict[str, Any] = {"dp": 4, "pp": 2, "fsdp": True}
+    if ep is not None:
+        model = replace(model, experts=Experts(num_experts=8, top_k=2, ffn_hidden=llama.ffn_hidden))
+        plan["ep"] = ep
+    holders = 4 // (ep or 1)
     (note,) = (text for text in notes(model, plan) if "receives" in text)
-    told = parse(re.search(r"receives about (.*)", note)[1], "B")  # type: ignore[index]
+    told = parse(note.partition("receives about ")[2], "B")
     job = training_step(model, ParallelPlan(**plan), **BATCH)
 
     def received(program: Program) -> float:
-        return sent(program, kind="all_gather", slot="dp") * 3 / 4
+        experts = sent(program, kind="all_gather", slot="edp") * (holders - 1) / holders
+        return experts + sent(program, kind="all_gather", slot="dp") * 3 / 4
 
     mean = sum(received(program) for program in job.programs) / 2
     assert told == pytest.approx(mean, rel=0.02)

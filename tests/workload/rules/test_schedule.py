@@ -66,3 +66,8 @@ def test_a_table_that_cannot_be_read_is_told_with_the_rest(llama: Model, tmp_pat
     table.write_text("F0,X0,B0\n")
     found = faults(llama, schedule=str(table), pp=2, recompute="ful")
     assert [fault.key for fault in found] == ["plan.recompute", "stage 0, unit 1"]
+
+
+@pytest.mark.parametrize("vpp", [0, -1, "two", 1.5, float("nan")])
+def test_chunks_that_are_no_number_are_one_fault(llama: Model, vpp: object) -> None:
+    assert [fault.key for fault in faults(llama, pp=2, vpp=vpp, schedule="zb-v")] == ["plan.vpp"]

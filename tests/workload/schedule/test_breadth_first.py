@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustersim.workload.schedule import breadth_first, ideal, loop
+from clustersim.workload.schedule import Unit, breadth_first, ideal, loop
 
 
 def test_chunk_by_chunk() -> None:
@@ -29,6 +29,7 @@ def test_fewer_micro_batches_than_stages_wait_for_each_chunk(p: int, v: int, dat
 
 def test_gradients_of_a_chunk_are_complete_early() -> None:
     found = ideal(breadth_first(4, 4, 8), loop(4, 4), forward=1, backward_input=1, backward_weight=1)
-    ends = [max(s.end for s in found.rows[0] if str(s.entry).startswith("B") and s.entry.chunk == c) for c in range(4)]  # type: ignore[union-attr]
+    backwards = [(s.entry.chunk, s.end) for s in found.rows[0] if isinstance(s.entry, Unit) and s.entry.kind == "B"]
+    ends = [max(end for chunk, end in backwards if chunk == c) for c in range(4)]
     assert ends == sorted(ends, reverse=True)
     assert ends[3] == found.makespan - 3 * 8 * 2

@@ -1,6 +1,7 @@
 import pytest
 
 from clustersim.workload.schedule import Overlapped, Unit, units_of
+from clustersim.workload.schedule.unit import Kind
 
 
 def test_names_are_those_of_a_table() -> None:
@@ -9,9 +10,9 @@ def test_names_are_those_of_a_table() -> None:
 
 
 @pytest.mark.parametrize("kinds", [("B", "F"), ("F", "W"), ("F", "F"), ("I", "B")])
-def test_pairs_are_a_forward_and_a_backward(kinds: tuple[str, str]) -> None:
+def test_pairs_are_a_forward_and_a_backward(kinds: tuple[Kind, Kind]) -> None:
     with pytest.raises(ValueError, match="must pair a forward"):
-        Overlapped(Unit(kinds[0], 0), Unit(kinds[1], 1))  # type: ignore[arg-type]
+        Overlapped(Unit(kinds[0], 0), Unit(kinds[1], 1))
 
 
 def test_units_of_a_pair_come_one_by_one() -> None:

@@ -1,5 +1,7 @@
 """Patches, encoders, towers, adapters and random features by themselves."""
 
+from collections.abc import Callable
+
 import pytest
 
 from clustersim.workload.shape.encoder import Encoder
@@ -44,6 +46,6 @@ def test_random_features() -> None:
         ),
     ],
 )
-def test_refused(make: object, message: str) -> None:
+def test_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):
-        make()  # type: ignore[operator]
+        make()

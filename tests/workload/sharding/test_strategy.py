@@ -107,6 +107,16 @@ def test_no_effect_is_said_and_true(
     assert [p.arrays().digest for p in job.programs] == [p.arrays().digest for p in plain.programs]
 
 
+def test_reduce_each_of_one_micro_batch_is_not_called_without_effect(new_step: Callable[..., cs.Job]) -> None:
+    whole = new_step(zero=1, reduce_each=True, micro_batches=1)
+    assert [note for note in whole.notes if "reduce_each" in note] == [
+        "plan.reduce_each: with one micro-batch it decides on the buckets alone"
+    ]
+    held, split = (new_step(zero=2, reduce_each=each, micro_batches=1) for each in (False, None))
+    assert not [note for note in held.notes if "reduce_each" in note]
+    assert held.programs[0].arrays().resident != split.programs[0].arrays().resident  # whole gradients
+
+
 SPLIT = zero(8, stage=3, weight=2, gradient=2)
 INSIDE = Movement(kind="all_gather", what="weights", nbytes=2, over="inner")
 

@@ -8,7 +8,7 @@ Grattafiori et al., Llama 3, 2024, section 3.3.2. NVIDIA Transformer Engine, ``p
 
 from __future__ import annotations
 
-from clustersim.workload.layers.context.core import Core
+from clustersim.workload.layers.core import Core
 from clustersim.workload.layers.piece import Piece
 from clustersim.workload.op import Collective
 

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from clustersim.workload.layers.context.core import Core
+from clustersim.hardware.kernel import Kernel
+from clustersim.workload.layers.core import Core
 from clustersim.workload.layers.piece import Piece
+from clustersim.workload.layers.unfused import unfused_backward, unfused_forward
 
-__all__ = ["local_backward", "local_forward"]
+__all__ = ["local_backward", "local_forward", "local_kernels", "local_kernels_backward"]
 
 
 def local_forward(core: Core) -> tuple[Piece, ...]:
-    """One kernel."""
-    tokens = core.shard.tokens
-    return (core.piece("forward", core.forward(pairs2=core.pairs2, queries=tokens, keys=tokens), after=None),)
+    """One op."""
+    return (core.piece("forward", *local_kernels(core), after=None),)
 
 
 def local_backward(core: Core) -> tuple[Piece, ...]:
-    """One kernel."""
+    """One op."""
+    return (core.piece("backward", *local_kernels_backward(core), after=None),)
+
+
+def local_kernels(core: Core) -> tuple[Kernel, ...]:
+    """Scores, softmax and context: one kernel, or one each."""
+    if core.shard.attention == "unfused":
+        return unfused_forward(core)
     tokens = core.shard.tokens
-    return (core.piece("backward", core.backward(pairs2=core.pairs2, queries=tokens, keys=tokens), after=None),)
+    return (core.forward(pairs2=core.pairs2, queries=tokens, keys=tokens),)
+
+
+def local_kernels_backward(core: Core) -> tuple[Kernel, ...]:
+    """Gradients of queries, keys and values: one kernel, or one each."""
+    if core.shard.attention == "unfused":
+        return unfused_backward(core)
+    tokens = core.shard.tokens
+    return (core.backward(pairs2=core.pairs2, queries=tokens, keys=tokens),)

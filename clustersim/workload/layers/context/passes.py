@@ -7,10 +7,10 @@ from clustersim.workload.layers.context.all_gather import (
     all_gather_forward,
     all_gather_workspace,
 )
-from clustersim.workload.layers.context.core import Core
 from clustersim.workload.layers.context.local import local_backward, local_forward
 from clustersim.workload.layers.context.ring import ring_backward, ring_forward, ring_workspace
 from clustersim.workload.layers.context.ulysses import exchange, exchange_back, exchange_workspace
+from clustersim.workload.layers.core import Core
 from clustersim.workload.layers.joined import joined
 from clustersim.workload.layers.piece import Piece
 

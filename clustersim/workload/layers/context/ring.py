@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.layers.context.core import Core
+from clustersim.workload.layers.core import Core
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.layers.piece import Piece
 from clustersim.workload.op import Collective

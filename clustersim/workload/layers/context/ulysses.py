@@ -8,7 +8,7 @@ Jacobs et al., DeepSpeed Ulysses, 2023, section 3. NVIDIA Transformer Engine, ``
 
 from __future__ import annotations
 
-from clustersim.workload.layers.context.core import Core
+from clustersim.workload.layers.core import Core
 from clustersim.workload.layers.piece import Piece
 from clustersim.workload.op import Collective
 

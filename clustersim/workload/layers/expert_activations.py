@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clustersim.workload.activations import Kept
 from clustersim.workload.expert_shard import ExpertShard
+from clustersim.workload.kept import Kept
 from clustersim.workload.shape.experts import Experts
 from clustersim.workload.shard import Shard
 
@@ -16,7 +16,7 @@ def activation_input_nbytes(shard: Shard, share: ExpertShard, elements: int) -> 
 
 
 def kept_by_experts(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Kept, ...]:
-    """Every tensor that is kept without recomputation, on one rank, zeros left out.
+    """Every tensor that is kept without recomputation, on one rank.
 
     With R tokens routed here, M copies worked on here. The weight of each copy is applied with
     the activation, so that the results of the experts need not be kept; a choice and its weight take 4 bytes each.
@@ -38,7 +38,7 @@ def kept_by_experts(shard: Shard, experts: Experts, share: ExpertShard) -> tuple
     wide = 2 if experts.gated else 1
     operand = shard.recipe.activation_operand.nbytes
     shared = experts.shared_ffn_hidden // shard.tp
-    tensors = (
+    return (
         Kept("experts input", "experts", shard.residual_nbytes, part="norm"),
         Kept("router probabilities", "experts", 4 * shard.rows * experts.num_experts),
         Kept("chosen experts", "experts", 8 * shard.rows * experts.top_k),
@@ -58,4 +58,3 @@ def kept_by_experts(shard: Shard, experts: Experts, share: ExpertShard) -> tuple
             part="activation",
         ),
     )
-    return tuple(tensor for tensor in tensors if tensor.nbytes)

@@ -1,10 +1,11 @@
-"""The attention core of one rank: the shapes of queries, keys and values, and the fused kernel over some of them."""
+"""The attention core of one rank: the shapes of queries, keys and values, what it keeps, and its fused kernel."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from clustersim.hardware.kernel import Kernel
+from clustersim.workload.kept import Kept
 from clustersim.workload.layers.piece import Piece
 from clustersim.workload.mask import Mask
 from clustersim.workload.op import Compute
@@ -39,6 +40,20 @@ class Core:
     masks: tuple[Mask, ...]
     bias_nbytes: int = 0
 
+    @classmethod
+    def of(cls, shard: Shard, masks: tuple[Mask, ...], *, bias_nbytes: int = 0) -> Core:
+        """That of the model's own heads, whose values are as wide as its keys."""
+        width = shard.model.head_dim
+        return cls(
+            shard=shard,
+            heads=shard.heads,
+            kv_heads=shard.kv_heads,
+            key_dim=width,
+            value_dim=width,
+            masks=masks,
+            bias_nbytes=bias_nbytes,
+        )
+
     @property
     def query_features(self) -> int:
         """Columns of the queries."""
@@ -55,9 +70,24 @@ class Core:
         return self.heads * self.value_dim
 
     @property
+    def queries_nbytes(self) -> int:
+        """Queries of the rank's tokens [B]."""
+        return self.shard.width * self.shard.tokens * self.query_features
+
+    @property
     def kv_nbytes(self) -> int:
         """Keys and values of the rank's tokens [B]; their gradients are as large."""
         return self.shard.width * self.shard.tokens * self.kv_features
+
+    @property
+    def scores(self) -> int:
+        """Elements of the score matrices of all heads and sequences, the whole square."""
+        return self.shard.micro_batch * self.heads * self.shard.seq_len**2
+
+    @property
+    def scores_nbytes(self) -> int:
+        """Matrices of scores that are written [B]: none in a fused kernel."""
+        return self.shard.width * self.scores if self.shard.attention == "unfused" else 0
 
     @property
     def pairs2(self) -> int:
@@ -77,6 +107,35 @@ class Core:
     def piece(self, what: str, *kernels: Kernel, after: tuple[int, ...] | None) -> Piece:
         """Kernels as one op."""
         return Piece(op=Compute(name=f"attention core {what}", kind="attention", kernels=kernels), after=after)
+
+    def kept(self, block: str) -> tuple[Kept, ...]:
+        """What it adds to queries, keys and values, with its output, which the last matrix of ``block`` reads.
+
+        A fused kernel adds the log-sum-exp of each row alone. Where a recipe quantises, the output is kept as the last
+        matrix reads it and as the kernel gave it, which its own backward pass reads; so too where ranks exchange heads
+        after it.
+
+        References
+        ----------
+        Dao, FlashAttention-2, 2023, section 3.1.
+        """
+        shard, output = self.shard, self.shard.tokens * self.output_features
+        mask = shard.rows * shard.model.hidden * shard.dropout
+        if shard.attention != "unfused":
+            inside: tuple[Kept, ...] = (Kept("log-sum-exp", block, 4 * shard.tokens * self.heads, part="core"),)
+            if shard.recipe.quantisation or shard.context.keeps_twice:
+                inside += (Kept("attention output of the kernel", block, shard.width * output),)
+        else:
+            inside = (
+                Kept("probabilities", block, self.scores_nbytes, part="core"),
+                Kept("probabilities after dropout", block, self.scores_nbytes * shard.dropout, part="core"),
+                Kept("probability mask", block, self.scores * shard.dropout, part="core"),
+            )
+        return (
+            *inside,
+            Kept("attention output", block, shard.recipe.activation_operand.nbytes(output)),
+            Kept("attention mask of dropout", block, mask),
+        )
 
     def forward(self, *, pairs2: int, queries: int, keys: int) -> Kernel:
         """Scores, softmax and context in one kernel.

@@ -1,0 +1,225 @@
+"""How a row's job is spread over GPUs, and its batch: from its columns, else from its profile."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from clustersim.readers.step_rows import StepRow
+from clustersim.study.profile import Profile
+from clustersim.study.steps.refusal import RefusedError
+from clustersim.workload.plan import ParallelPlan
+
+__all__ = ["MEMORY_METRICS", "Layout", "layout_of"]
+
+_SCHEDULES = (
+    ("1f1b-interleaved", "interleaved"),
+    ("zbb", "zb-h2"),
+    ("zbv", "zb-v"),
+    ("v-half", "v-half"),
+    ("v-min", "v-min"),
+    ("zero bubble", "zb-h1"),
+    ("dualpipe", "dualpipe"),
+)
+"""Words after "schedule" in a row's notes -> the schedule's name here."""
+
+
+_CP_EP = re.compile(r"\bCP (\d+), EP (\d+)\b")
+"""How notes of tables without such columns give cp and ep."""
+
+MEMORY_METRICS = ("peak memory", "max_memory_allocated")
+"""What a row may publish instead of a time."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """Degrees, batch and switches of a job.
+
+    Parameters
+    ----------
+    plan : ParallelPlan
+        with dp
+    global_batch, micro_batch, seq_len : int
+    assumptions : tuple[str, ...]
+    """
+
+    plan: ParallelPlan
+    global_batch: int
+    micro_batch: int
+    seq_len: int
+    assumptions: tuple[str, ...]
+
+    @property
+    def num_ranks(self) -> int:
+        """dp · tp · cp · pp."""
+        plan = self.plan
+        return (plan.dp or 1) * plan.tp * plan.cp * plan.pp
+
+
+def layout_of(row: StepRow, profile: Profile) -> Layout:
+    """The plan and the batch of a row.
+
+    Raises
+    ------
+    RefusedError
+        when degrees or batch are not published, or contradict each other
+    """
+    if row.offload and row.offload != "none":
+        raise RefusedError("offload", f"offload {row.offload!r}")
+    assumed: list[str] = []
+    degrees: dict[str, Any] = _degrees(row, assumed)
+    seq_len, micro, batch = _batch(row, degrees, assumed)
+    notes = row.notes.lower()
+    apart = "overlap off" in notes and "dp" in notes
+    switches: dict[str, Any] = {
+        "attention": "flash" if "flashattention" in notes and "no flashattention" not in notes else profile.attention,
+        "dropout": profile.dropout,
+        "overlap_dp": profile.overlap_dp and not apart,
+        "overlap_tp": profile.overlap_tp and not apart,
+        "per_parameter": profile.per_parameter,
+        "sequence_parallel": _sequence_parallel(row, profile) if degrees["tp"] > 1 else None,
+    }
+    if degrees["tp"] > 1 and switches["sequence_parallel"] and not apart:
+        switches["tp_overlap"] = profile.tp_overlap
+    if degrees["cp"] > 1:
+        switches["context"] = profile.context
+    ep = row.ep or _noted(row)[1]
+    if ep > 1:
+        switches |= {"ep": ep, "dispatch": profile.dispatch}
+    if apart:
+        assumed.append("overlap: off, as the row says")
+    plan = ParallelPlan(
+        **degrees,
+        **switches,
+        **_sharding(row, profile, degrees, assumed),
+        **_recompute(row, profile, assumed),
+        **_schedule(row, degrees, assumed),
+    )
+    return Layout(plan=plan, global_batch=batch, micro_batch=micro, seq_len=seq_len, assumptions=tuple(assumed))
+
+
+def _degrees(row: StepRow, assumed: list[str]) -> dict[str, int]:
+    """tp, pp, cp and dp, whose product is the row's GPUs."""
+    if row.gpus is None:
+        raise RefusedError("layout", "the number of GPUs is not published")
+    if row.tp is None and row.pp is None and row.gpus > 1:
+        raise RefusedError("layout", f"{row.gpus} GPUs without tp and pp")
+    found = {"tp": row.tp or 1, "pp": row.pp or 1, "cp": row.cp or _noted(row)[0]}
+    replica = found["tp"] * found["pp"] * found["cp"]
+    dp = row.gpus // replica
+    if dp * replica != row.gpus:
+        raise RefusedError("numbers", f"{row.gpus} GPUs are no multiple of tp {row.tp} x pp {row.pp} x cp {row.cp}")
+    if row.dp is not None and row.dp != dp:
+        if row.dp * replica > row.gpus:
+            detail = f"tp {found['tp']} x pp {found['pp']} x cp {found['cp']} x dp {row.dp} on {row.gpus} GPUs"
+            raise RefusedError("numbers", detail)
+        assumed.append(f"gpus: dp {row.dp} uses {row.dp * replica} of the {row.gpus} GPUs")
+        dp = row.dp
+    return found | {"dp": dp}
+
+
+def _noted(row: StepRow) -> tuple[int, int]:
+    """cp and ep of a row's notes."""
+    found = _CP_EP.search(row.notes)
+    return (int(found[1]), int(found[2])) if found else (1, 1)
+
+
+def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[int, int, int]:
+    """Sequence length, micro-batch and global batch."""
+    if row.seq_len is None:
+        raise RefusedError("batch", "the sequence length is not published")
+    micro = row.micro_batch
+    batch = row.global_batch
+    if batch is None and micro is not None and row.grad_accum is not None:
+        batch = micro * row.grad_accum * degrees["dp"]
+    if batch is None and micro is not None and degrees["pp"] == 1 and row.metric not in MEMORY_METRICS:
+        assumed.append("batch: one micro-batch a step")
+        batch = micro * degrees["dp"]
+    if batch is None and row.metric in MEMORY_METRICS:
+        assumed.append("batch: twice as many micro-batches as stages; the peak is the same with more")
+        batch = 2 * degrees["pp"] * (micro or 1) * degrees["dp"]
+    if batch is None:
+        raise RefusedError("batch", "the global batch is not published")
+    if micro is None:
+        micro = 1
+        if row.grad_accum is not None and batch % (row.grad_accum * degrees["dp"]) == 0:
+            micro = batch // (row.grad_accum * degrees["dp"])
+        else:
+            assumed.append("batch: micro-batch 1")
+    if batch % (micro * degrees["dp"]):
+        raise RefusedError(
+            "numbers", f"global batch {batch} is no multiple of micro-batch {micro} x dp {degrees['dp']}"
+        )
+    return row.seq_len, micro, batch
+
+
+def _sequence_parallel(row: StepRow, profile: Profile) -> bool:
+    text = f"{row.recompute} {row.sequence_parallel}".lower()
+    if "no sp" in text or row.sequence_parallel == "no" or "without sequence parallel" in row.notes.lower():
+        return False
+    return True if "sequence parallel" in text or row.sequence_parallel == "yes" else profile.sequence_parallel
+
+
+def _sharding(row: StepRow, profile: Profile, degrees: dict[str, int], assumed: list[str]) -> dict[str, Any]:
+    """zero, fsdp, hsdp, reshard and the dtype of gradients."""
+    text = row.sharding.lower()
+    ranks = degrees["dp"] * degrees["cp"]
+    found: dict[str, Any] = {}
+    if "zero-2 style" in text:
+        found["zero"] = 2
+    elif "fsdp" in text or "full_shard" in text or "shard_grad_op" in text:
+        found["fsdp"] = True
+        if "shard_grad_op" in text:
+            found["reshard"] = False
+        if "fsdp 128" in text and ranks > 128:
+            found["hsdp"] = 128
+    elif row.zero_stage is not None:
+        found["zero"] = row.zero_stage
+    else:
+        found["zero"] = profile.zero
+        assumed.append(f"sharding: zero {profile.zero}, the profile's")
+    if "within" in text:
+        assumed.append(f"sharding: over all {ranks} ranks; published as {row.sharding!r}")
+    if ranks == 1:
+        found = {"zero": 0}
+    if row.notes and "pure mixed precision" in row.notes.lower():
+        found["gradient_dtype"] = "bf16"
+    return found
+
+
+def _recompute(row: StepRow, profile: Profile, assumed: list[str]) -> dict[str, Any]:
+    text = row.recompute.lower()
+    if not text or "not stated" in text:
+        assumed.append("recompute: none, it is not stated")
+        return {}
+    if text.startswith(("no", "any", "sequence parallel, no")):
+        return {}
+    if "selective" in text and "none" in text:
+        assumed.append(f"recompute: none; published as {row.recompute!r}")
+        return {}
+    if "selective" in text:
+        if profile.recompute_modules != ("core",):
+            parts = ", ".join(profile.recompute_modules)
+            assumed.append(f"recompute: {parts}; the products that run again are left out")
+        return {"recompute": "selective", "recompute_modules": profile.recompute_modules}
+    if "full" in text:
+        return {"recompute": "full"}
+    if text == "sequence parallel":
+        return {}
+    raise RefusedError("method", f"recompute {row.recompute!r}")
+
+
+def _schedule(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> dict[str, Any]:
+    """vpp and schedule."""
+    notes = row.notes.lower()
+    if degrees["pp"] == 1:
+        return {}
+    if "schedule " in notes:
+        said = notes.split("schedule ", 1)[1]
+        name = next((name for words, name in _SCHEDULES if said.startswith(words)), None)
+        if name is not None:
+            return {"schedule": name, "vpp": row.vpp if name == "interleaved" else None}
+    if row.vpp is None:
+        assumed.append("schedule: one chunk a stage")
+    return {"vpp": row.vpp} if (row.vpp or 1) > 1 else {}

@@ -1,0 +1,97 @@
+"""A simulated step in the metric that a row publishes, FLOP counted as its source counts them."""
+
+from __future__ import annotations
+
+import re
+
+from clustersim.readers.step_rows import StepRow
+from clustersim.study.steps.layout import MEMORY_METRICS
+from clustersim.study.steps.refusal import RefusedError
+from clustersim.study.steps.step_job import MeasuredStep
+from clustersim.study.steps.timing import StepTime
+
+__all__ = ["in_metric", "metric_faults"]
+
+_SCALE = {"s": 1.0, "ms": 1e3}
+_METRICS = (
+    "iteration_time",
+    "forward_backward_time",
+    "tokens_per_s_per_gpu",
+    "samples_per_s",
+    "tflops_per_gpu",
+    "mfu",
+    "hfu",
+    *MEMORY_METRICS,
+)
+_PEAK = re.compile(r"percent of ([\d.]+) TFLOP/s")
+
+
+def metric_faults(row: StepRow) -> None:
+    """Refuse a metric, a unit or a quantity that no step tells.
+
+    Raises
+    ------
+    RefusedError
+    """
+    told = f"metric {row.metric!r} in {row.unit!r}"
+    if row.metric not in _METRICS:
+        raise RefusedError("metric", told)
+    if "whole run" in row.unit:
+        raise RefusedError("metric", f"{told}: not that of a step")
+    if row.metric.endswith("time") and row.unit not in _SCALE:
+        raise RefusedError("metric", told)
+    if row.metric in MEMORY_METRICS and not row.unit.startswith("GiB"):
+        raise RefusedError("metric", told)
+    if row.metric in ("mfu", "hfu") and not _PEAK.match(row.unit):
+        raise RefusedError("metric", told)
+
+
+def in_metric(measured: MeasuredStep, step: StepTime) -> float:
+    """The prediction of a row in its own metric and unit.
+
+    Notes
+    -----
+    ``forward_backward_time`` is the step without its optimizer, on one GPU, where nothing runs beside it.
+    """
+    row, job, seconds = measured.row, measured.job, step.seconds
+    if row.metric in MEMORY_METRICS:
+        return step.peak_bytes / 2**30
+    if row.metric == "iteration_time":
+        return seconds * _SCALE[row.unit]
+    if row.metric == "forward_backward_time":
+        return (seconds - (step.optimizer_s if job.num_ranks == 1 else 0.0)) * _SCALE[row.unit]
+    if row.metric == "tokens_per_s_per_gpu":
+        return step.ledger.tokens / seconds / job.num_ranks
+    if row.metric == "samples_per_s":
+        return job.global_batch / seconds
+    rate = _flops(measured, step) / seconds / job.num_ranks / 1e12
+    peak = _PEAK.match(row.unit)
+    return rate if peak is None else 100 * rate / float(peak[1])
+
+
+def _flops(measured: MeasuredStep, step: StepTime) -> float:
+    """FLOP of a step as the row's source counts them.
+
+    With B sequences of s tokens, l layers of width h and a vocabulary of V (Narayanan et al., 2021, equation 3, with
+    and without the second forward pass)::
+
+        96·B·s·l·h²·(1 + s/6h + V/16lh)        72·B·s·l·h²·(1 + s/6h + V/12lh)
+
+    Otherwise model FLOP with causal attention; with attention over the full square, and 4/3 of it under full
+    recomputation, where the passes that run again count.
+    """
+    row, job = measured.row, measured.job
+    text = f"{row.flops_convention} {row.unit}".lower().replace(" ", "")
+    model = job.model
+    b, s, v = job.global_batch, job.seq_len, model.vocab
+    layers, h = model.num_layers, model.hidden
+    if "96bslh" in text:
+        return 96 * b * s * layers * h**2 * (1 + s / (6 * h) + v / (16 * layers * h))
+    if "72bslh" in text:
+        return 72 * b * s * layers * h**2 * (1 + s / (6 * h) + v / (12 * layers * h))
+    model_only = "modelflops" in text or (row.metric == "mfu")
+    hardware = "hardware" in text or row.metric == "hfu" or (measured.profile.counts_recompute and not model_only)
+    if not hardware:
+        return step.ledger.model_flops
+    again = 4 / 3 if job.plan.recompute == "full" else 1.0
+    return step.ledger.model_flops_full_attention * again

@@ -1,0 +1,46 @@
+"""The number format of a row in its source's words -> a recipe."""
+
+from __future__ import annotations
+
+from clustersim.readers.step_rows import StepRow
+from clustersim.study.profile import Profile
+from clustersim.study.steps.refusal import RefusedError
+
+__all__ = ["dtype_of"]
+
+_WORDS: tuple[tuple[str, str], ...] = (
+    ("nvfp4", "nvfp4"),
+    ("fp8-cs", "fp8_current"),
+    ("mxfp8", "mxfp8"),
+    ("fp8_mx", "mxfp8"),
+    ("fp8-mx", "mxfp8"),
+    ("float8 rowwise", "fp8_current"),
+    ("float8", "fp8_current"),
+    ("amp_fp8", "fp8"),
+    ("fp8 hybrid", "fp8"),
+    ("bf16/fp16", "bf16"),
+    ("bf16", "bf16"),
+    ("fp16", "fp16"),
+    ("fp32", "fp32"),
+)
+"""Words of a precision -> recipe, the first that fits; a bare ``fp8`` is the profile's."""
+
+
+def dtype_of(row: StepRow, profile: Profile) -> tuple[str, list[str]]:
+    """The recipe and what is assumed with it.
+
+    Raises
+    ------
+    RefusedError
+        when the words are not known
+    """
+    text = row.precision.lower()
+    if not text:
+        return "bf16", ["precision: bf16, none is published"]
+    found = next((recipe for words, recipe in _WORDS if words in text), None)
+    if found is not None:
+        told = "not stated" in text or "default" in text or "rowwise" in text or "(" in text
+        return found, [f"precision: {found}; published as {row.precision!r}"] if told else []
+    if "fp8" in text:
+        return profile.fp8, [f"precision: {profile.fp8}; published as {row.precision!r}"]
+    raise RefusedError("precision", f"precision {row.precision!r}")

@@ -1,0 +1,110 @@
+"""All rows of a file: placed, their different jobs simulated once each over a process pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+from clustersim.faults import BadInput
+from clustersim.readers.step_rows import StepRow
+from clustersim.study.steps.metric import metric_faults
+from clustersim.study.steps.refusal import RefusedError
+from clustersim.study.steps.step_job import MeasuredStep, StepJob, place
+from clustersim.study.steps.timing import StepTime, step_time
+
+__all__ = ["StepOutcome", "predict"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepOutcome:
+    """What became of a row.
+
+    Parameters
+    ----------
+    row : StepRow
+    measured : MeasuredStep, optional
+        None where no job stands for it
+    step : StepTime, optional
+        None where it was refused
+    reason, detail : str
+        why it was refused; empty where it was not
+    """
+
+    row: StepRow
+    measured: MeasuredStep | None = None
+    step: StepTime | None = None
+    reason: str = ""
+    detail: str = ""
+
+
+def predict(
+    rows: Sequence[StepRow],
+    *,
+    processes: int = 1,
+    progress: Callable[[float], None] | None = None,
+) -> list[StepOutcome]:
+    """Place and simulate rows.
+
+    Parameters
+    ----------
+    rows : Sequence[StepRow]
+    processes : int
+        that simulate beside each other
+    progress : callable, optional
+        called with the fraction of the jobs that are done
+    """
+    outcomes = [_placed(row) for row in rows]
+    jobs = list(dict.fromkeys(outcome.measured.job for outcome in outcomes if outcome.measured))
+    # the longest first, so that no process is left alone with one at the end
+    jobs.sort(key=lambda job: -job.plan.pp * job.model.num_layers * job.num_micro_batches)
+    times = _times(jobs, processes, progress)
+    return [
+        outcome if outcome.measured is None else _told(outcome, times[outcome.measured.job]) for outcome in outcomes
+    ]
+
+
+def _placed(row: StepRow) -> StepOutcome:
+    try:
+        metric_faults(row)
+        return StepOutcome(row=row, measured=place(row))
+    except RefusedError as refusal:
+        return StepOutcome(row=row, reason=refusal.reason, detail=refusal.detail)
+
+
+def _told(outcome: StepOutcome, time: StepTime | RefusedError) -> StepOutcome:
+    row, measured = outcome.row, outcome.measured
+    if isinstance(time, RefusedError):
+        return StepOutcome(row=row, measured=measured, reason=time.reason, detail=time.detail)
+    return StepOutcome(row=row, measured=measured, step=time)
+
+
+def _times(
+    jobs: Sequence[StepJob], processes: int, progress: Callable[[float], None] | None
+) -> dict[StepJob, StepTime | RefusedError]:
+    found: dict[StepJob, StepTime | RefusedError] = {}
+
+    def done(job: StepJob, time: StepTime | tuple[str, str]) -> None:
+        found[job] = time if isinstance(time, StepTime) else RefusedError(*time)
+        if progress is not None:
+            progress(len(found) / len(jobs))
+
+    if processes == 1:
+        for job in jobs:
+            done(job, _timed(job))
+        return found
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        running = {pool.submit(_timed, job): job for job in jobs}
+        for future in as_completed(running):
+            done(running[future], future.result())
+    return found
+
+
+def _timed(job: StepJob) -> StepTime | tuple[str, str]:
+    """The time, or the word and the detail of a refusal: both go from one process to another."""
+    try:
+        return step_time(job)
+    except BadInput as refusal:
+        told = "; ".join(f"{fault.key} {fault.value} {fault.rule}" for fault in refusal.faults)
+        return ("method" if "cannot be simulated" in told else "plan"), told

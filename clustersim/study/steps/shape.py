@@ -1,0 +1,151 @@
+"""The model of a row: a card of the library where its name is one, the row's own numbers over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from clustersim.library.model import load_model
+from clustersim.readers.step_rows import StepRow
+from clustersim.study.steps.refusal import RefusedError
+from clustersim.workload.model import Model
+from clustersim.workload.shape.experts import Experts
+
+__all__ = ["model_of"]
+
+_CARDS: tuple[tuple[str, str], ...] = (
+    ("llama3.1_405b", "llama-3.1-405b"),
+    ("llama3_405b", "llama-3.1-405b"),
+    ("llama3_70b", "llama-3-70b"),
+    ("llama3_8b", "llama-3-8b"),
+    ("llama2_70b", "llama-2-70b"),
+    ("llama2_13b", "llama-2-13b"),
+    ("llama2_7b", "llama-2-7b"),
+    ("gpt3_175b", "gpt3-175b"),
+    ("qwen3_30b_a3b", "qwen3-30b-a3b"),
+    ("qwen3_235b_a22b", "qwen3-235b-a22b"),
+    ("deepseek_v3", "deepseek-v3"),
+    ("deepseek-v3", "deepseek-v3"),
+    ("deepseek-v2", "deepseek-v2"),
+    ("gpt_oss_120b", "gpt-oss-120b"),
+    ("qwen2.5-3b", "qwen2.5-3b"),
+    ("mixtral_8x22b", "mixtral-8x22b"),
+    ("bert_large", "bert-large"),
+    ("opt-175b", "opt-175b"),
+    ("opt_13", "opt-1.3b"),
+    ("gpt2_large", "gpt2-large"),
+    ("nemotron_3_nano", "nemotron-3-nano"),
+    ("mamba", ""),
+)
+"""Words of a model's name -> its card, the first that fits; a card that the library does not have refuses the row."""
+
+_GPT: Mapping[str, Any] = {
+    "norm": "layernorm",
+    "positions": "learned",
+    "tied_embeddings": True,
+    "qkv_bias": True,
+    "attention_output_bias": True,
+    "mlp_bias": True,
+    "norm_bias": True,
+}
+_ARCHITECTURES: tuple[tuple[str, Mapping[str, Any]], ...] = (
+    ("bloom", {**_GPT, "positions": "alibi", "embedding_norm": True}),
+    ("mpt", {"norm": "layernorm", "positions": "alibi", "tied_embeddings": True}),
+    ("nemotron", {"norm": "layernorm", "positions": "rope", "tied_embeddings": False}),
+)
+"""Words of a model's name -> what its columns do not tell. Gated ones are otherwise LLaMA's kind, the others GPT's."""
+
+_LLAMA: Mapping[str, Any] = {"norm": "rmsnorm", "positions": "rope", "tied_embeddings": False}
+
+
+def model_of(row: StepRow, seq_len: int) -> tuple[Model, list[str]]:
+    """The model, and what is assumed of it.
+
+    Raises
+    ------
+    RefusedError
+        when the row gives no shape and its name is no card's
+    """
+    name = row.model.lower()
+    card = next((card for words, card in _CARDS if words in name), None)
+    if card == "" or (row.layers is None and card is None):
+        raise RefusedError("model", f"model {row.model!r}")
+    if card is not None:
+        return _as_published(row, _card(card, row.model), seq_len)
+    needed = {name: getattr(row, name) for name in ("layers", "hidden", "heads", "ffn", "vocab")}
+    missing = [name for name, value in needed.items() if value is None]
+    if missing:
+        raise RefusedError("model", f"model {row.model!r} without {', '.join(missing)}")
+    if row.experts:
+        raise RefusedError("model", f"model {row.model!r}: which of its layers have experts is not in its columns")
+    gated = bool(row.gated_mlp)
+    words, other = next(((w, a) for w, a in _ARCHITECTURES if w in name), ("", _LLAMA if gated else _GPT))
+    kind = words or ("llama" if gated else "gpt")
+    model = Model(
+        name=row.model or "unnamed",
+        num_layers=needed["layers"],
+        hidden=needed["hidden"],
+        num_heads=needed["heads"],
+        num_kv_heads=row.kv_heads or needed["heads"],
+        head_dim=needed["hidden"] // needed["heads"],
+        ffn_hidden=needed["ffn"],
+        gated_mlp=gated,
+        vocab=needed["vocab"],
+        max_seq_len=seq_len,
+        **other,
+    )
+    return model, [f"model: norms, biases and embeddings as those of {kind}"]
+
+
+def _as_published(row: StepRow, model: Model, seq_len: int) -> tuple[Model, list[str]]:
+    """A card with the row's own numbers."""
+    given = {"num_layers": row.layers, "hidden": row.hidden, "num_heads": row.heads, "num_kv_heads": row.kv_heads}
+    given |= {"vocab": row.vocab, "ffn_hidden": row.ffn if model.ffn_hidden else None}
+    changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    assumptions = [f"model: {model.name} for what the row does not give"]
+    if model.num_layers != changes.get("num_layers", model.num_layers):
+        changes |= _truncated(row, model, assumptions)
+    changes = {key: value for key, value in changes.items() if getattr(model, key) != value}
+    if model.positions == "learned" and seq_len > model.max_seq_len:
+        changes["max_seq_len"] = seq_len
+    experts = model.experts
+    if experts is not None and row.experts:
+        own = {"num_experts": row.experts, "top_k": row.topk, "ffn_hidden": row.moe_ffn}
+        changes["experts"] = replace(
+            changes.get("experts", experts), **{key: value for key, value in own.items() if value is not None}
+        )
+    try:
+        return (replace(model, **changes) if changes else model), assumptions
+    except ValueError as error:
+        raise RefusedError("model", f"model {row.model!r}: {error}") from None
+
+
+def _truncated(row: StepRow, model: Model, assumptions: list[str]) -> dict[str, Any]:
+    """What changes where a row runs only some layers of a card."""
+    changes: dict[str, Any] = {}
+    experts: Experts | None = model.experts
+    if model.mtp:
+        changes["mtp"] = 0
+        assumptions.append("model: no multi-token prediction in a model of fewer layers")
+    if experts is not None and experts.first_dense > 1:
+        if "one dense layer" in row.notes.lower():
+            changes["experts"] = replace(experts, first_dense=1)
+        else:
+            assumptions.append(f"model: the first {experts.first_dense} layers are dense, as those of the whole model")
+    return changes
+
+
+@cache
+def _load(card: str) -> Model:
+    return load_model(card)
+
+
+def _card(card: str, name: str) -> Model:
+    from clustersim.faults import BadInput
+
+    try:
+        return _load(card)
+    except BadInput:
+        raise RefusedError("model", f"model {name!r}: the library has no card of it") from None

@@ -1,0 +1,129 @@
+"""A measured step as a job that can be simulated; equal jobs are equal objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from clustersim.readers.step_rows import StepRow
+from clustersim.study.profile import Profile
+from clustersim.study.steps.layout import layout_of
+from clustersim.study.steps.machine import Machine, find_card, machine_of
+from clustersim.study.steps.number_format import dtype_of
+from clustersim.study.steps.shape import model_of
+from clustersim.study.steps.software import profile_of
+from clustersim.workload.job import Job
+from clustersim.workload.model import Model
+from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.training_step import training_step
+
+__all__ = ["MeasuredStep", "StepJob", "place"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepJob:
+    """What is simulated.
+
+    Parameters
+    ----------
+    machine : Machine
+    model : Model
+    plan : ParallelPlan
+        with dp
+    global_batch, micro_batch, seq_len : int
+    dtype : str
+    """
+
+    machine: Machine
+    model: Model
+    plan: ParallelPlan
+    global_batch: int
+    micro_batch: int
+    seq_len: int
+    dtype: str
+
+    @property
+    def num_ranks(self) -> int:
+        """dp · tp · cp · pp."""
+        return (self.plan.dp or 1) * self.plan.tp * self.plan.cp * self.plan.pp
+
+    @property
+    def num_micro_batches(self) -> int:
+        """Of a replica and step."""
+        return self.global_batch // (self.micro_batch * (self.plan.dp or 1))
+
+    def with_micro_batches(self, number: int) -> StepJob:
+        """The same job with another batch."""
+        return replace(self, global_batch=number * self.micro_batch * (self.plan.dp or 1))
+
+    def job(self) -> Job:
+        """Programs and groups.
+
+        Raises
+        ------
+        BadInput
+            when the plan is not legal
+        """
+        return training_step(
+            self.model,
+            self.plan,
+            global_batch=self.global_batch,
+            micro_batch=self.micro_batch,
+            seq_len=self.seq_len,
+            dtype=self.dtype,
+            num_devices=self.num_ranks,
+            devices=self.machine.devices(self.num_ranks),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasuredStep:
+    """A row and the job that stands for it.
+
+    Parameters
+    ----------
+    row : StepRow
+    job : StepJob
+    profile : Profile
+    assumptions : tuple[str, ...]
+        as ``kind: text``
+    known_network : bool
+        whether the network between nodes is known, or not used
+    """
+
+    row: StepRow
+    job: StepJob
+    profile: Profile
+    assumptions: tuple[str, ...]
+    known_network: bool
+
+
+def place(row: StepRow) -> MeasuredStep:
+    """The job of a row.
+
+    Raises
+    ------
+    RefusedError
+        with a reason of the closed list
+    """
+    find_card(row)
+    profile, by_profile = profile_of(row)
+    layout = layout_of(row, profile)
+    machine, by_machine, known = machine_of(row, layout.num_ranks)
+    dtype, by_dtype = dtype_of(row, profile)
+    model, by_model = model_of(row, layout.seq_len)
+    job = StepJob(
+        machine=machine,
+        model=model,
+        plan=layout.plan,
+        global_batch=layout.global_batch,
+        micro_batch=layout.micro_batch,
+        seq_len=layout.seq_len,
+        dtype=dtype,
+    )
+    return MeasuredStep(
+        row=row,
+        job=job,
+        profile=profile,
+        assumptions=(*by_machine, *by_profile, *by_model, *by_dtype, *layout.assumptions),
+        known_network=known,
+    )

@@ -1,0 +1,117 @@
+"""The weights of one kind on a rank: the bytes held of them throughout a step, and the kernels of their update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clustersim.workload.layers.kernels import memory_pass, weight_cast
+from clustersim.workload.matrix import Matrix, elements, hidden_matrices
+from clustersim.workload.op import Compute
+from clustersim.workload.optimizer import find_optimizer
+from clustersim.workload.optimizers.rule import Optimizer
+from clustersim.workload.precision import WIDTH, Dtype, Recipe, find_recipe
+
+__all__ = ["Weights"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Weights:
+    """Weights with their gradients and the optimizer's state.
+
+    Parameters
+    ----------
+    parameters : int
+        weights on this rank, before any of the splits below
+    recipe : str or Recipe
+    optimizer : str or Optimizer
+    gradient_dtype : {"bf16", "fp16", "fp32"}
+    weight_shards, gradient_shards, state_shards : int
+        ranks over which each is split: state, and the update with it, by ZeRO-1, gradients too by ZeRO-2, weights too
+        by ZeRO-3. The quantised copies of split weights are made of what is gathered and dropped with it
+    matrices : Sequence[Matrix]
+        those of the parameters that are matrices
+    """
+
+    parameters: int
+    recipe: str | Recipe
+    gradient_dtype: Dtype
+    optimizer: str | Optimizer = "adam"
+    weight_shards: int = 1
+    gradient_shards: int = 1
+    state_shards: int = 1
+    matrices: Sequence[Matrix] = ()
+
+    def resident_bytes(self) -> Mapping[str, int]:
+        """What the rank holds throughout a step, by memory key [B].
+
+        Under bf16 and Adam 2 bytes of weight, 4 of gradient in fp32 and 12 of optimizer: a master copy and two
+        averages; in fp32 4 + 4 + 8. A quantised recipe adds the copies of the hidden matrices that its products read.
+        Buckets are views of the gradients and are reduced in place. Left out: the fp32 copy of 16-bit gradients that
+        Megatron-LM makes for its update.
+
+        Raises
+        ------
+        BadInput
+            when recipe or optimizer is a name that there is not
+
+        References
+        ----------
+        Rajbhandari et al., ZeRO, 2020, section 3.1 (12 bytes of state a parameter); Megatron-LM, distributed optimizer,
+        table of bytes a parameter: 18 with fp32 gradients, 6 + 12/d sharded over d.
+        """
+        recipe, shards = find_recipe(self.recipe), self.state_shards
+        weights = WIDTH[recipe.weights] * self._part(self.weight_shards)
+        if recipe.quantisation is not None and self.weight_shards == 1:
+            weights += recipe.quantisation.weight_copies_nbytes(elements(hidden_matrices(self.matrices)))
+        master = WIDTH[recipe.master] * self._part(shards) if recipe.master else 0
+        rule = find_optimizer(self.optimizer)
+        state = rule.state_nbytes(self.parameters, recipe=recipe, matrices=self.matrices, shards=shards)
+        return {
+            "gpu/weights": weights,
+            "gpu/gradients": WIDTH[self.gradient_dtype] * self._part(self.gradient_shards),
+            "gpu/optimizer": master + state,
+        }
+
+    def update(self) -> Compute:
+        """One update of the rank's weights or of its shard.
+
+        Passes, each over all tensors at once (multi-tensor kernels): with loss scaling the gradients are checked for
+        infinities and unscaled (read, write); the gradient norm (read); the optimizer's own; the gradients that the
+        rank holds are zeroed for the next step; where the rank holds whole weights, a quantised recipe casts the hidden
+        matrices for the next step.
+
+        Raises
+        ------
+        BadInput
+            when recipe or optimizer is a name that there is not
+        """
+        recipe, rule = find_recipe(self.recipe), find_optimizer(self.optimizer)
+        gradient, shard = WIDTH[self.gradient_dtype], self._part(self.state_shards)
+        unscale = [memory_pass(2 * gradient * shard, dtype="fp32")] if recipe.loss_scaling else []
+        own = rule.kernels(
+            self.parameters,
+            recipe=recipe,
+            gradient_width=gradient,
+            matrices=self.matrices,
+            shards=self.state_shards,
+        )
+        return Compute(
+            name=rule.name,
+            kind="optimizer",
+            kernels=(
+                *unscale,
+                memory_pass(gradient * shard, dtype="fp32"),
+                *own,
+                memory_pass(gradient * self._part(self.gradient_shards), dtype="fp32"),
+                *(weight_cast(recipe, self.matrices) if self.weight_shards == 1 else ()),
+            ),
+            category="optimizer",
+        )
+
+    def gathered_nbytes(self) -> int:
+        """What the ranks of an update gather for it of matrices that are split [B]."""
+        return find_optimizer(self.optimizer).gathered_nbytes(self.matrices, self.state_shards)
+
+    def _part(self, shards: int) -> int:
+        return -(-self.parameters // shards)

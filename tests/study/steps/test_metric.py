@@ -1,0 +1,104 @@
+"""One simulated step in each published metric."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from clustersim.readers.step_rows import StepRow
+from clustersim.study.steps.metric import in_metric, metric_faults
+from clustersim.study.steps.refusal import RefusedError
+from clustersim.study.steps.step_job import MeasuredStep, place
+from clustersim.study.steps.timing import StepTime
+from clustersim.workload.job import Ledger
+
+ROW = StepRow(
+    line=2,
+    source="Megatron-LM SC21 Table 1",
+    hardware="A100-SXM4-80GB",
+    gpus=8,
+    model="GPT",
+    layers=4,
+    hidden=1024,
+    heads=16,
+    ffn=4096,
+    vocab=51200,
+    seq_len=2048,
+    tp=8,
+    pp=1,
+    micro_batch=4,
+    global_batch=8,
+    recompute="full",
+    precision="fp16",
+    metric="iteration_time",
+    value=1.0,
+    unit="s",
+)
+STEP = StepTime(
+    seconds=2.0,
+    optimizer_s=0.5,
+    peak_bytes=3 * 2**30,
+    fits=True,
+    ledger=Ledger(tokens=8 * 2048, samples=8, model_flops=3 * 10**13, model_flops_full_attention=6 * 10**13),
+    coverage={},
+    simulated=2,
+)
+B, S, L, H, V = 8, 2048, 4, 1024, 51200
+
+
+def step(**changes: Any) -> MeasuredStep:
+    return place(replace(ROW, **changes))
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "convention", "value"),
+    [
+        ("iteration_time", "s", "", 2.0),
+        ("iteration_time", "ms", "", 2000.0),
+        ("max_memory_allocated", "GiB", "", 3.0),
+        ("tokens_per_s_per_gpu", "tokens/s/GPU", "", 8 * 2048 / 2 / 8),
+        ("samples_per_s", "sequences/s", "", 4.0),
+        ("tflops_per_gpu", "TFLOP/s/GPU (model FLOPs)", "", 30 / 16),
+        ("tflops_per_gpu", "TFLOP/s/GPU (hardware FLOPs incl. recompute)", "", 60 * 4 / 3 / 16),
+        ("tflops_per_gpu", "TFLOP/s/GPU", "", 60 * 4 / 3 / 16),
+        ("mfu", "percent of 312 TFLOP/s", "model FLOPs", 100 * 30 / 16 / 312),
+        ("hfu", "percent of 312 TFLOP/s", "", 100 * 60 * 4 / 3 / 16 / 312),
+        (
+            "tflops_per_gpu",
+            "TFLOP/s/GPU",
+            "96Bslh^2(1+s/6h+V/16lh)",
+            96 * B * S * L * H**2 * (1 + S / 6 / H + V / 16 / L / H) / 16e12,
+        ),
+        (
+            "tflops_per_gpu",
+            "TFLOP/s/GPU",
+            "72Bslh^2(1+s/6h+V/12lh), model FLOPs",
+            72 * B * S * L * H**2 * (1 + S / 6 / H + V / 12 / L / H) / 16e12,
+        ),
+    ],
+)
+def test_metrics(metric: str, unit: str, convention: str, value: float) -> None:
+    measured = step(metric=metric, unit=unit, flops_convention=convention)
+    assert in_metric(measured, STEP) == pytest.approx(value)
+
+
+def test_without_the_optimizer_on_one_gpu() -> None:
+    assert in_metric(step(gpus=1, tp=1, metric="forward_backward_time", unit="ms"), STEP) == 1500.0
+    assert in_metric(step(metric="forward_backward_time", unit="ms"), STEP) == 2000.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit"),
+    [
+        ("layer_forward_backward_time", "ms"),
+        ("iteration_time", "days"),
+        ("mfu", "percent"),
+        ("peak memory", "percent"),
+        ("tokens_per_s_per_gpu", "tokens/s/GPU (whole run average)"),
+    ],
+)
+def test_what_no_step_tells_is_refused(metric: str, unit: str) -> None:
+    with pytest.raises(RefusedError):
+        metric_faults(replace(ROW, metric=metric, unit=unit))

@@ -1,0 +1,159 @@
+"""A published row becomes a job: cluster, model, plan, batch and number format, or a reason why not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from clustersim.readers.step_rows import StepRow
+from clustersim.study.steps.refusal import REASONS, RefusedError
+from clustersim.study.steps.step_job import place
+
+GPT = StepRow(
+    line=2,
+    source="Megatron-LM SC21 Table 1",
+    year=2021,
+    hardware="A100-SXM4-80GB (DGX A100)",
+    interconnect="8x200 Gb/s HDR IB per node",
+    nodes=2,
+    gpus=16,
+    model="GPT small",
+    layers=8,
+    hidden=1024,
+    heads=16,
+    ffn=4096,
+    vocab=51200,
+    seq_len=1024,
+    tp=4,
+    pp=2,
+    vpp=2,
+    zero_stage=0,
+    micro_batch=2,
+    global_batch=16,
+    recompute="full",
+    precision="fp16 mixed",
+    metric="iteration_time",
+    value=1.0,
+    unit="s",
+)
+
+
+def row(**changes: Any) -> StepRow:
+    return replace(GPT, **changes)
+
+
+def test_a_row_of_2021() -> None:
+    step = place(GPT)
+    plan = step.job.plan
+    assert (step.job.machine.card, step.job.machine.nodes) == ("dgx-a100", 2)
+    assert (plan.tp, plan.pp, plan.dp, plan.vpp, plan.recompute) == (4, 2, 2, 2, "full")
+    assert (plan.attention, plan.dropout, plan.overlap_dp, plan.sequence_parallel) == ("unfused", True, False, False)
+    assert (step.job.dtype, step.job.num_micro_batches) == ("fp16", 4)
+    assert step.known_network
+    assert step.job.model.tied_embeddings
+    assert step.job.model.positions == "learned"
+
+
+def test_equal_rows_are_one_job() -> None:
+    assert place(GPT).job == place(row(line=9, value=2.0, notes="again")).job
+    assert hash(place(GPT).job) == hash(place(row(line=9)).job)
+    assert place(GPT).job != place(row(micro_batch=1)).job
+
+
+def test_the_profile_gives_what_the_row_leaves_open() -> None:
+    step = place(row(source="NVIDIA NeMo 24.07", zero_stage=None, recompute="", micro_batch=None))
+    plan = step.job.plan
+    assert (plan.attention, plan.zero, plan.tp_overlap, plan.sequence_parallel) == ("flash", 1, "userbuffers", True)
+    assert {text.partition(":")[0] for text in step.assumptions} >= {
+        "sharding",
+        "recompute",
+        "batch",
+        "profile",
+        "card",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("FULL_SHARD", {"fsdp": True, "reshard": True}),
+        ("SHARD_GRAD_OP", {"fsdp": True, "reshard": False}),
+        ("distributed optimizer (ZeRO-1)", {"fsdp": False, "zero": 1}),
+        ("FSDP (ZeRO-2 style in pipeline)", {"fsdp": False, "zero": 2}),
+    ],
+)
+def test_sharding(text: str, fields: dict[str, Any]) -> None:
+    plan = place(row(sharding=text, zero_stage=1)).job.plan
+    assert {name: getattr(plan, name) for name in fields} == fields
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "recipe"),
+    [
+        ("MXFP8", "NVIDIA Megatron Bridge", "mxfp8"),
+        ("NVFP4", "NVIDIA Megatron Bridge", "nvfp4"),
+        ("FP8", "NVIDIA Megatron Bridge", "fp8_current"),
+        ("fp8", "NVIDIA NeMo 24.07", "fp8"),
+        ("FP8-CS (FP8-MX)", "NVIDIA Megatron Bridge", "fp8_current"),
+        ("float8 rowwise", "torchtitan benchmarks", "fp8_current"),
+        ("bf16 (not stated)", "lab", "bf16"),
+        ("fp32 (SIMT GEMM, no tensor cores)", "NeuSight", "fp32"),
+    ],
+)
+def test_number_formats(text: str, source: str, recipe: str) -> None:
+    assert place(row(precision=text, source=source)).job.dtype == recipe
+
+
+def test_a_card_with_the_rows_own_numbers() -> None:
+    model = place(row(model="LLAMA3_70B width, 12 layers", layers=12, hidden=8192, heads=64, kv_heads=8)).job.model
+    assert (model.num_layers, model.hidden, model.gated_mlp) == (12, 8192, True)
+    assert model.vocab == 51200  # the row's, not the card's
+
+
+def test_a_domain_of_72_is_filled_with_64() -> None:
+    one = place(row(hardware="GB200 NVL72", gpus=64, nodes=None, tp=4, pp=2)).job.machine
+    four = place(row(hardware="GB200 NVL72", gpus=256, nodes=None, tp=4, pp=2, global_batch=64)).job
+    assert (one.nodes, one.devices(64)) == (1, None)
+    assert four.machine.nodes == 4
+    placed = four.machine.devices(256)
+    assert placed is not None
+    assert placed[63:66] == [63, 72, 73]
+
+
+def test_half_used_nodes() -> None:
+    devices = place(row(gpus=8, nodes=2, tp=2)).job.machine.devices(8)
+    assert devices == [0, 1, 2, 3, 8, 9, 10, 11]
+
+
+def test_a_table_of_memory_notes_its_degrees() -> None:
+    changes = {"metric": "max_memory_allocated", "unit": "GiB", "global_batch": None, "vpp": None, "nodes": 1}
+    job = place(row(**changes, gpus=8, tp=1, notes="maximum over ranks; CP 4, EP 1")).job
+    assert (job.plan.cp, job.plan.ep, job.plan.dp, job.num_micro_batches) == (4, 1, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"hardware": "TPU v5p"}, "hardware"),
+        ({"layers": None}, "model"),
+        ({"vocab": None}, "model"),
+        ({"experts": 8}, "model"),
+        ({"tp": None, "pp": None}, "layout"),
+        ({"gpus": None}, "layout"),
+        ({"gpus": 12}, "numbers"),
+        ({"dp": 4}, "numbers"),
+        ({"global_batch": 17}, "numbers"),
+        ({"global_batch": None}, "batch"),
+        ({"seq_len": None}, "batch"),
+        ({"offload": "optimizer CPU"}, "offload"),
+        ({"precision": "see recipe"}, "precision"),
+        ({"recompute": "sometimes"}, "method"),
+    ],
+)
+def test_refusals(changes: dict[str, Any], word: str) -> None:
+    with pytest.raises(RefusedError) as refused:
+        place(row(**changes))
+    assert refused.value.reason == REASONS[word]
+    assert refused.value.detail
