@@ -98,7 +98,7 @@ def test_a_topology_can_be_sent_to_another_process(make):
 
 
 def test_131072_gpus_are_arrays(make):
-    """Processor time: under a second to lay out; half a million routes take about half a second, twice that here."""
+    """Processor time: half a second to lay out and half a second for half a million routes; objects take minutes."""
     started = time.process_time()
     topology = make(16384)
     built = time.process_time() - started
@@ -109,5 +109,5 @@ def test_131072_gpus_are_arrays(make):
     routed = time.process_time() - started
     assert topology.num_devices == 131_072
     assert rows.shape[0] == 500_000
-    assert built < 1
-    assert routed < 1
+    assert built < 10  # far above what arrays take on a busy machine, far below what objects take
+    assert routed < 10
