@@ -1,7 +1,6 @@
 """Equal nodes on a fabric: what holds for every pair, and what it costs at scale."""
 
 import pickle
-import time
 
 import numpy as np
 import pytest
@@ -97,17 +96,13 @@ def test_a_topology_can_be_sent_to_another_process(make):
     assert (copy.route(*pairs) == topology.route(*pairs)).all()
 
 
-def test_131072_gpus_are_arrays(make):
-    """Processor time: half a second to lay out and half a second for half a million routes; objects take minutes."""
-    started = time.process_time()
-    topology = make(16384)
-    built = time.process_time() - started
+def test_131072_gpus_are_arrays(make, least_time):
+    """Processor time: under a second to lay out; half a million routes take about half a second, twice that here."""
+    built, topology = least_time(lambda: make(16384))
     random = np.random.default_rng(0)
     source, destination = random.integers(0, topology.num_devices, (2, 500_000))
-    started = time.process_time()
-    rows = topology.route(source, destination)
-    routed = time.process_time() - started
+    routed, rows = least_time(lambda: topology.route(source, destination))
     assert topology.num_devices == 131_072
     assert rows.shape[0] == 500_000
-    assert built < 10  # far above what arrays take on a busy machine, far below what objects take
-    assert routed < 10
+    assert built < 1
+    assert routed < 1

@@ -91,5 +91,5 @@ def test_131072_gpus_take_few_arrays_and_little_time(wire):
     topology = wire(dragonfly_plus, 16384, num_gpus=8)
     device = np.arange(topology.num_devices)
     topology.route(device, device[::-1].copy())
-    assert time.process_time() - begin < 30
+    assert time.process_time() - begin < 3
     assert len(topology.resources.blocks) < 30

@@ -175,7 +175,7 @@ def test_131072_gpus_take_few_arrays_and_little_time(wire):
     topology = wire(torus, 16384, num_gpus=8, dims=(32, 32, 16))
     device = np.arange(topology.num_devices)
     rows = topology.route(device, (device + 8) % topology.num_devices)
-    assert time.process_time() - begin < 30
+    assert time.process_time() - begin < 3
     assert topology.num_devices == 131_072
     assert (rows[:, :2] >= 0).all()
     assert len(topology.resources.blocks) < 30

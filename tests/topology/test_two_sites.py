@@ -105,5 +105,5 @@ def test_131072_gpus_take_few_arrays_and_little_time(wire):
     topology = wire(two_sites, 16384, num_gpus=8, **WAN)
     device = np.arange(topology.num_devices)
     topology.route(device, device[::-1].copy())
-    assert time.process_time() - begin < 30
+    assert time.process_time() - begin < 3
     assert len(topology.resources.blocks) < 30
