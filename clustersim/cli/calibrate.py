@@ -47,7 +47,7 @@ def calibrate(
         print one JSON object
     """
     from clustersim.faults import BadInput
-    from clustersim.library.keys import read_settings
+    from clustersim.library.settings import read_settings
     from clustersim.study.calibrate_files import calibrate_files
     from clustersim.study.cluster import unread
 

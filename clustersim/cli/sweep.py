@@ -71,7 +71,7 @@ def _read(vary: Sequence[str]) -> tuple[dict[str, list[Any]], list[Fault]]:
     from math import prod
 
     from clustersim.faults import Fault
-    from clustersim.library.keys import read_settings
+    from clustersim.library.settings import read_settings
 
     wanted: dict[str, list[Any]] = {}
     faults: list[Fault] = []

@@ -41,7 +41,7 @@ def cluster_of(topology: str, settings: Mapping[str, Any]) -> Topology:
     topology : str
         a card or a file
     settings : Mapping[str, Any]
-        legal values by key, as :func:`clustersim.library.keys.read_values` gives them; those that are not of
+        legal values by key, as :func:`clustersim.library.settings.read_values` gives them; those that are not of
         :data:`CLUSTER_KEYS` are not read
 
     Raises
