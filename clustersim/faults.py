@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["BadInput", "Fault", "nearest_name"]
+__all__ = ["BadInput", "Fault", "nearest_name", "unfit_call"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +56,27 @@ class BadInput(ValueError):  # noqa: N818 - the field's users read it as a sente
 
     def __reduce__(self) -> tuple[type[BadInput], tuple[tuple[Fault, ...]]]:
         return BadInput, (self.faults,)
+
+
+def unfit_call(key: str, called: Callable[..., Any], *arguments: object) -> Fault | None:
+    """The fault of a user's own callable that does not take what it will be given; None when it does.
+
+    Parameters
+    ----------
+    key : str
+        of the setting that it was given as
+    called : Callable
+    arguments : object
+        what it will be given
+    """
+    try:
+        inspect.signature(called).bind(*arguments)
+    except TypeError as error:
+        name = getattr(called, "__name__", "own")
+        return Fault(key=key, value=name, rule=f"must take {len(arguments)} arguments: {error}")
+    except ValueError:  # built in, and without a signature to look at
+        return None
+    return None
 
 
 def nearest_name(name: str, names: Iterable[str]) -> str | None:

@@ -48,7 +48,7 @@ def calibrate(
     """
     from clustersim.cli.calibrate_kernels import calibrate_kernels
     from clustersim.faults import BadInput, Fault
-    from clustersim.library.keys import read_settings
+    from clustersim.library.settings import read_settings
     from clustersim.study.calibrate_files import calibrate_files
     from clustersim.study.cluster import unread
 

@@ -27,7 +27,7 @@ def load_cluster(name: str, settings: Sequence[str] = ()) -> Topology:
         with every fault of the settings, or of the topology that they make
     """
     from clustersim.faults import BadInput, Fault, nearest_name
-    from clustersim.library.keys import read_settings
+    from clustersim.library.settings import read_settings
     from clustersim.library.topologies import load_topology
     from clustersim.study.cluster import CLUSTER_KEYS
 

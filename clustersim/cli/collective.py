@@ -59,7 +59,7 @@ def collective(
     explain
         a page for each size: steps, bytes on every kind of link, the least time of any algorithm
     """
-    from clustersim.library.keys import read_settings
+    from clustersim.library.settings import read_settings
     from clustersim.study.collectives import collective_sweep
 
     values, faults = read_settings(settings)

@@ -88,7 +88,7 @@ def _setup(
     """What was asked for, and the settings that were refused one by one."""
     from clustersim.faults import BadInput
     from clustersim.library.job import JobSetup, load_job
-    from clustersim.library.keys import read_settings
+    from clustersim.library.settings import read_settings
 
     named = [f"{key}={value}" for key, value in (("model", model), ("topology", topology)) if value is not None]
     values, faults = read_settings([*named, *settings])

@@ -71,7 +71,7 @@ def _read(vary: Sequence[str]) -> tuple[dict[str, list[Any]], list[Fault]]:
     from math import prod
 
     from clustersim.faults import Fault
-    from clustersim.library.keys import read_settings
+    from clustersim.library.settings import read_settings
 
     wanted: dict[str, list[Any]] = {}
     faults: list[Fault] = []
@@ -120,7 +120,7 @@ def _text(rows: Sequence[Mapping[str, Any]]) -> str:
                 bytes_text(row["peak_memory_bytes"]["gpu"]),
             ]
         )
-    return "\n".join([table(lines, right=range(len(keys) + 1, len(keys) + 5)), *_reasons(rows)])
+    return "\n".join([table(lines, right=range(len(keys) + 1, len(keys) + 5)), *_reasons(rows), *_warnings(rows)])
 
 
 def _reasons(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -132,6 +132,18 @@ def _reasons(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     errors = [fault_line(Fault(**error)) for row in rows for error in row.get("errors", ())]
     for line in dict.fromkeys(errors):
         yield wrapped(f"refused: {line}")
+
+
+def _warnings(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What runs warn of, each once, with how many of them do."""
+    from collections import Counter
+
+    from clustersim.analysis.report import wrapped
+
+    count = Counter(warning for row in rows for warning in row.get("warnings", ()))
+    for warning, times in count.items():
+        of = "" if times == len(rows) else f" ({times} of {len(rows)} runs)"
+        yield wrapped(f"warning: {warning}{of}")
 
 
 def _value(value: Any) -> str:

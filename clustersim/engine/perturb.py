@@ -11,6 +11,9 @@ from clustersim.topology.topology import Topology
 
 __all__ = ["Perturbation", "perturbed"]
 
+LARGEST = 1e6
+"""Largest factor, and the inverse of the smallest: beyond, a slip of the keyboard and times that no clock holds."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Perturbation:
@@ -61,6 +64,11 @@ class Perturbation:
                     name, factor = convert(name), float(factor)  # TOML and JSON keys are text
                     if not 0 < factor < float("inf"):
                         raise ValueError
+                    beyond = factor > LARGEST and key == "slow_ranks"  # a link's is held against its own bandwidth
+                    if beyond or factor < 1 / LARGEST:
+                        rule = f"must be a factor from {1 / LARGEST:g} to {LARGEST:g}"
+                        nearest = LARGEST if factor > 1 else 1 / LARGEST
+                        faults.append(Fault(key=f"perturb.{key}.{name}", value=factor, rule=rule, nearest=nearest))
                     into[name] = factor  # type: ignore[index]
                 except (TypeError, ValueError):
                     faults.append(

@@ -9,7 +9,8 @@ from typing import Any
 
 from clustersim.faults import BadInput, Fault
 from clustersim.library.card import Card, is_file, read_card
-from clustersim.library.keys import KEYS, read_values, workload_of
+from clustersim.library.keys import KEYS, workload_of
+from clustersim.library.settings import read_values
 
 __all__ = ["TABLES", "JobSetup", "load_job"]
 

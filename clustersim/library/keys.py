@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import get_args
 
-from clustersim.faults import Fault, nearest_name
 from clustersim.library.values import (
     Bytes,
     Factors,
@@ -15,12 +14,10 @@ from clustersim.library.values import (
     Names,
     Number,
     Quantity,
-    Refused,
     Value,
     Whole,
     Wholes,
     Word,
-    read_text,
 )
 from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.precision import RECIPES
@@ -28,11 +25,9 @@ from clustersim.workload.recompute import MODULES
 from clustersim.workload.schedule import SCHEDULES
 from clustersim.workload.shard import Attention
 
-__all__ = ["KEYS", "NOT_YET", "Key", "read_settings", "read_values", "workload_of"]
+__all__ = ["KEYS", "Key", "workload_of"]
 
 _DEGREE = Whole(1, 2**20)
-
-
 _MUST = "must be given"
 
 
@@ -352,68 +347,9 @@ KEYS: Mapping[str, Key] = {
 }
 """Every setting by its dotted name."""
 
-NOT_YET = ("profile", "plan.offload")
-"""Names, and tables of names, that are kept for parts that are not built yet."""
-
 
 def workload_of(key: str) -> str:
     """``model`` or ``graph``: what is trained by the jobs that a setting is for; empty where by both."""
     if key in ("model", "global_batch", "micro_batch", "dtype") or key.startswith(("seq_", "plan.")):
         return "model"
     return "graph" if key == "graph" or key.startswith("graph.") else ""
-
-
-def read_settings(texts: Iterable[str]) -> tuple[dict[str, Any], list[Fault]]:
-    """Settings as the command line gives them.
-
-    Parameters
-    ----------
-    texts : Iterable[str]
-        ``plan.tp=8``
-
-    Returns
-    -------
-    dict, list[Fault]
-        the legal ones by key, and what is wrong with the others; a fault's value is the text that was typed
-    """
-    typed: dict[str, str] = {}
-    faults = []
-    for text in texts:
-        name, equals, value = text.partition("=")
-        key = name.strip()
-        if key and equals:
-            typed[key] = value
-        else:
-            rule, nearest = "must be a key and a value", f"{key or 'plan.tp'}=8"
-            faults.append(Fault(key=key or "--set", value=text, rule=rule, nearest=nearest))
-    values, refused = read_values({key: read_text(text) for key, text in typed.items()})
-    faults += [Fault(key=f.key, value=typed[f.key].strip(), rule=f.rule, nearest=f.nearest) for f in refused]
-    return values, faults
-
-
-def read_values(given: Mapping[str, Any], file: str = "") -> tuple[dict[str, Any], list[Fault]]:
-    """Settings as a card or a call gives them, checked one by one against :data:`KEYS`.
-
-    Returns
-    -------
-    dict, list[Fault]
-        the legal ones by key, and what is wrong with the others
-    """
-    values: dict[str, Any] = {}
-    faults = []
-    for key, value in given.items():
-        try:
-            values[key] = _known(key).value.read(value)
-        except Refused as refused:
-            example = KEYS[key].example if key in KEYS else None
-            nearest = example if refused.nearest is None else refused.nearest
-            faults.append(Fault(file=file, key=key, value=value, rule=refused.rule, nearest=nearest))
-    return values, faults
-
-
-def _known(key: str) -> Key:
-    if key in KEYS:
-        return KEYS[key]
-    if any(key == name or key.startswith(f"{name}.") for name in NOT_YET):
-        raise Refused("is not yet supported")
-    raise Refused("is not a key; all of them: clustersim show keys", nearest_name(key, KEYS))

@@ -26,11 +26,15 @@ CLUSTER_KEYS = (
 
 def unread(settings: Mapping[str, Any]) -> list[Fault]:
     """A fault for each setting that changes nothing a collective meets."""
-    return [
-        Fault(key=key, value=value, rule="is read by no collective", nearest=nearest_name(key, CLUSTER_KEYS))
-        for key, value in settings.items()
-        if key not in CLUSTER_KEYS
-    ]
+    faults = []
+    for key, value in settings.items():
+        if key.startswith("algorithms."):
+            rule = "is a setting of runs; a collective takes --algorithm and --protocol"
+            faults.append(Fault(key=key, value=value, rule=rule, nearest="--algorithm"))
+        elif key not in CLUSTER_KEYS:
+            nearest = nearest_name(key, CLUSTER_KEYS)
+            faults.append(Fault(key=key, value=value, rule="is read by no collective", nearest=nearest))
+    return faults
 
 
 def cluster_of(topology: str, settings: Mapping[str, Any]) -> Topology:
@@ -41,7 +45,7 @@ def cluster_of(topology: str, settings: Mapping[str, Any]) -> Topology:
     topology : str
         a card or a file
     settings : Mapping[str, Any]
-        legal values by key, as :func:`clustersim.library.keys.read_values` gives them; those that are not of
+        legal values by key, as :func:`clustersim.library.settings.read_values` gives them; those that are not of
         :data:`CLUSTER_KEYS` are not read
 
     Raises

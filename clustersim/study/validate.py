@@ -18,7 +18,8 @@ from clustersim.study.networks import is_known
 from clustersim.study.prediction import Outcome, closed_reason, predict, shipped_cards
 from clustersim.study.steps.report import StepValidation
 from clustersim.study.steps.validate import read_rows, unknown_family, validate_steps
-from clustersim.study.validation import NOT_KNOWN, ValidatedRow, Validation
+from clustersim.study.validated_row import ValidatedRow
+from clustersim.study.validation import NOT_KNOWN, Validation
 
 __all__ = ["LABELS", "decade", "input_faults", "validate"]
 

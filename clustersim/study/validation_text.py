@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from clustersim.analysis.accuracy import Accuracy
 from clustersim.analysis.report import wrapped
-from clustersim.study.validation import ValidatedRow, Validation
+from clustersim.study.validated_row import ValidatedRow
+from clustersim.study.validation import Validation
+from clustersim.study.validation_lines import assumed_lines, in_percent, refused_lines, table_lines
 
 __all__ = ["TABLES", "validation_text"]
 
@@ -18,7 +19,6 @@ _TITLES = {
     "size": "size (1 kB = 1000 B)",
     "communication": "communication card (hardware family)",
 }
-_WIDTH, _MOST_LINES = 80, 4
 
 
 def validation_text(report: Validation, by: str | None = None) -> str:
@@ -44,55 +44,29 @@ def validation_text(report: Validation, by: str | None = None) -> str:
         title = _TITLES.get(name, name)
         blocks.append("\n".join(_table(f"by {title}", report.groups(name), report)))
     blocks.append("\n".join(_table("totals", report.totals(), report)))
-    blocks += ["\n".join(lines) for lines in (_refused(report.rows), _assumed(predicted)) if lines]
+    blocks += ["\n".join(lines) for lines in (refused_lines(report.rows), assumed_lines(predicted, _MEANING)) if lines]
     blocks += [wrapped(f"warning: {note}") for note in report.notes]
     return "\n\n".join(blocks)
 
 
 def _table(title: str, groups: Mapping[str, Sequence[ValidatedRow]], report: Validation) -> Iterator[str]:
-    """A line for each group, its name above it where that is long."""
     left_out = report.left_out is not None
     head = f"{'rows':>5}{'pred.':>6}{'mean':>7}{'median':>7}{'p90':>7}{'bias':>8}{'worst':>8}{'line':>6}"
     head += f"{'left out':>9}" * left_out
-    room = _WIDTH - len(head)
-    if len(title) > room:
-        yield title
-    yield f"{title if len(title) <= room else '':<{room}}{head}"
-    for name, rows in groups.items():
-        figures = Accuracy.of([row.error for row in rows])
-        cells = f"{figures.num_rows:>5}{figures.num_predicted:>6}" + "".join(
-            f"{_percent(value):>7}" for value in (figures.mape, figures.median_ape, figures.p90_ape)
-        )
-        worst = None if figures.worst is None else rows[figures.worst]
-        cells += f"{_percent(figures.bias, sign='+'):>8}{_percent(worst.error if worst else None, sign='+'):>8}"
-        cells += f"{worst.line if worst else '-':>6}"
-        if left_out:
-            cells += f"{_percent(Accuracy.of([row.left_out_error for row in rows]).mape):>9}"
-        shown = f"  {name or 'not stated'}"
-        if len(shown) > room:
-            yield wrapped(shown)
-            shown = ""
-        yield f"{shown:<{room}}{cells}"
+    return table_lines(title, head, {name: _cells(rows, left_out=left_out) for name, rows in groups.items()})
 
 
-def _percent(value: float | None, sign: str = "") -> str:
-    if value is None:
-        return "-"
-    percent = 100 * value
-    return f"{percent:{sign}.1f}" if abs(percent) < 1000 else f"{percent:{sign}.0f}" if abs(percent) < 1e5 else "> 1e5"
-
-
-def _refused(rows: Sequence[ValidatedRow]) -> list[str]:
-    """Reasons with their lines of the file."""
-    by: dict[str, list[int]] = {}
-    for row in rows:
-        if row.status == "refused":
-            by.setdefault(row.reason, []).append(row.line)
-    told = []
-    for reason, lines in by.items():
-        shown = ", ".join(map(str, lines[:_MOST_LINES])) + (", ..." if len(lines) > _MOST_LINES else "")
-        told.append(wrapped(f"  {len(lines):>4}  {reason} (line{'s' * (len(lines) > 1)} {shown})"))
-    return ["refused", *told] if told else []
+def _cells(rows: Sequence[ValidatedRow], *, left_out: bool) -> str:
+    figures = Accuracy.of([row.error for row in rows])
+    cells = f"{figures.num_rows:>5}{figures.num_predicted:>6}" + "".join(
+        f"{in_percent(value):>7}" for value in (figures.mape, figures.median_ape, figures.p90_ape)
+    )
+    worst = None if figures.worst is None else rows[figures.worst]
+    cells += f"{in_percent(figures.bias, '+'):>8}{in_percent(worst.error if worst else None, '+'):>8}"
+    cells += f"{worst.line if worst else '-':>6}"
+    if left_out:
+        cells += f"{in_percent(Accuracy.of([row.left_out_error for row in rows]).mape):>9}"
+    return cells
 
 
 _MEANING = {
@@ -104,10 +78,3 @@ _MEANING = {
     "clock": "the program's clock holds time of the host as well",
     "algorithm": "the algorithm is the one that the row says it ran",
 }
-
-
-def _assumed(rows: Sequence[ValidatedRow]) -> list[str]:
-    """Kinds of assumptions and of how many rows they are; each row's own are in --json and --out."""
-    count = Counter(kind for row in rows for kind in {text.partition(":")[0] for text in row.assumptions})
-    told = [f"  {count[kind]:>4}  {meaning}" for kind, meaning in _MEANING.items() if count[kind]]
-    return ["assumed", *told] if told else []

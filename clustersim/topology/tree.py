@@ -20,6 +20,9 @@ GROUPS = ("leaf", "pod", "zone")
 common cores."""
 
 
+MOST_PORTS = 2**16
+"""Ports of the largest switch that is looked for."""
+
 ECMP = ("ideal", "hashed")
 HASHED = "hashed ECMP: nearly every rank whose traffic leaves its leaf is a class of its own"
 
@@ -112,7 +115,12 @@ class Tree:
             raise BadInput(faults)
 
     def _size_faults(self) -> list[Fault]:
-        lowest = next(radix for radix in range(2, 1 << 20) if self._leaf_nodes(radix) and radix // 2 >= self.rails)
+        fitting = (radix for radix in range(2, MOST_PORTS + 1) if self._leaf_nodes(radix) and radix // 2 >= self.rails)
+        lowest = next(fitting, None)
+        if lowest is None:
+            rule = f"leaves no uplink beside the ports of one node on a switch of {MOST_PORTS} ports"
+            nearest = next((o for o in range(self.num_ports, 0, -1) if self._leaf_nodes(self.num_ports, o)), 1)
+            return [Fault(key="fabric.oversubscription", value=self.oversubscription, rule=rule, nearest=nearest)]
         if self.num_ports < lowest:
             rule = f"must be at least {lowest} for the ports of one node and an uplink to fit on its leaves"
             return [Fault(key="fabric.radix", value=self.num_ports, rule=rule, nearest=lowest)]
@@ -153,9 +161,10 @@ class Tree:
             return self.num_ports // self.rails * self._leaf_nodes(self.num_ports)
         return self.num_ports * self._group_nodes(levels - 1)
 
-    def _leaf_nodes(self, radix: int) -> int:
-        uplinks = int(radix / (1 + self.oversubscription))
-        return min(int(uplinks * self.oversubscription), radix - uplinks) // self.ports_per_leaf
+    def _leaf_nodes(self, radix: int, oversubscription: float | None = None) -> int:
+        over = self.oversubscription if oversubscription is None else oversubscription
+        uplinks = int(radix / (1 + over))
+        return min(int(uplinks * over), radix - uplinks) // self.ports_per_leaf
 
     def _group_nodes(self, level: int) -> int:
         """Nodes under one group: level 1 is a leaf, 2 a pod, 3 a zone."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from clustersim.faults import BadInput
+from clustersim.faults import BadInput, Fault, unfit_call
 from clustersim.workload.case import Case
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.precision import find_recipe
@@ -18,7 +18,17 @@ from clustersim.workload.rules.frameworks import framework_notes
 from clustersim.workload.rules.sharding import sharding_notes
 from clustersim.workload.rules.stage_layers import stage_layers_notes
 from clustersim.workload.rules.tensor_overlap import tensor_overlap_notes
-from clustersim.workload.schedule import SCHEDULES, Placement, Schedule, Table, check, placement_of, read_table
+from clustersim.workload.schedule import (
+    SCHEDULES,
+    Overlapped,
+    Placement,
+    Schedule,
+    Table,
+    Unit,
+    check,
+    placement_of,
+    read_table,
+)
 from clustersim.workload.shard import padded_vocab
 from clustersim.workload.stage_split import stage_split
 from clustersim.workload.stages import describe
@@ -61,7 +71,13 @@ class Resolved:
             with every fault of a table that is no schedule of this plan
         """
         num_virtual = self.plan.vpp or 1
-        table = self.schedule(self.plan.pp, num_virtual, self.num_micro_batches)
+        asked = (self.plan.pp, num_virtual, self.num_micro_batches)
+        if fault := unfit_call("plan.schedule", self.schedule, *asked):
+            raise BadInput([fault])
+        table = self.schedule(*asked)
+        if not _is_table(table):
+            rule = "must return for each stage a sequence of Unit and Overlapped"
+            raise BadInput([Fault(key="plan.schedule", value=repr(table)[:60], rule=rule)])
         faults = check(
             table,
             num_stages=self.plan.pp,
@@ -72,6 +88,15 @@ class Resolved:
         if faults:
             raise BadInput(faults)
         return table
+
+
+def _is_table(table: object) -> bool:
+    """Whether a schedule of a user's own returned what schedules return."""
+    if not isinstance(table, Sequence) or isinstance(table, str):
+        return False
+    return all(
+        isinstance(row, Sequence) and all(isinstance(entry, Unit | Overlapped) for entry in row) for row in table
+    )
 
 
 def resolve(case: Case) -> Resolved:

@@ -53,8 +53,27 @@ PRICED = {
 }
 
 
+@pytest.mark.parametrize(
+    ("kind", "algorithm", "nodes", "seconds"),
+    [("all_to_all", None, 256, 20.0), ("all_reduce", "ring", 16_384, 5.0), ("all_reduce", None, 16_384, 15.0)],
+)
+def test_collectives_of_many_ranks(kind: str, algorithm: str | None, nodes: int, seconds: float) -> None:
+    """An all-to-all over 2,048 GPUs and a ring over 131,072, each priced in seconds."""
+    from clustersim import load_topology
+    from clustersim.collective.price import price
+
+    began = time.process_time()
+    cluster = load_topology("dgx-h100", nodes=nodes)
+    (one,) = price(cluster, range(cluster.num_devices), kind, [1 << 30], algorithm=algorithm)
+    took = time.process_time() - began
+    print(
+        f"\n| {kind} over {cluster.num_devices:,} by {one.traffic.algorithm} | {one.ns / 1e6:,.1f} ms | {took:.2f} s |"
+    )
+    assert took <= seconds
+
+
 @pytest.mark.parametrize("name", PRICED)
-def test_collectives_of_many_ranks(name: str) -> None:
+def test_commands_on_collectives_of_many_ranks(name: str) -> None:
     arguments, seconds = PRICED[name]
     command = [*COMMAND[:-2], "collective", *arguments, "--topology", "dgx-h100", "--sizes", "1G", "--json"]
     began = time.perf_counter()

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from clustersim.library.keys import KEYS, read_settings
+from clustersim.library.keys import KEYS
+from clustersim.library.settings import read_settings
 from clustersim.library.values import Word
 
 BARE = ("run", "--model", "gpt2", "--topology", "dgx-h100", "--set", "global_batch=16", "--set", "seq_len=128")

@@ -15,7 +15,7 @@ import pytest
 
 from clustersim.analysis.definitions import definitions
 from clustersim.library.job import JobSetup, load_job
-from clustersim.library.keys import read_settings
+from clustersim.library.settings import read_settings
 from clustersim.study.point import prepare
 from clustersim.workload.job import Job, Pool
 from clustersim.workload.op import Delay

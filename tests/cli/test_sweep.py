@@ -37,6 +37,12 @@ def test_the_table_labels_what_does_not_fit_and_what_was_refused(call: Callable[
     assert max(map(len, answer.out.splitlines()[:4])) <= 80
 
 
+def test_what_runs_warn_of_is_told_once(call: Callable[..., Any]) -> None:
+    answer = call("run", "tiny.toml", "--set", "plan.fsdp=true", "--vary", "plan.zero=0,1,2")
+    assert answer.out.count("plan.zero: no effect with plan.fsdp") == 1
+    assert "(2 of 3 runs)" in answer.out
+
+
 def test_exit_codes(call: Callable[..., Any]) -> None:
     assert call("run", "tiny.toml", "--vary", "micro_batch=3,5").code == 2
     assert call("run", "tiny.toml", "--set", "limits.num_events=1", "--vary", "micro_batch=1,2").code == 1

@@ -68,8 +68,8 @@ def test_phases_take_what_the_collective_takes(
     cost, everyone = cost_of(cluster, what), np.arange(cluster.num_devices)[None]
     (demand,) = loads_of(cluster, everyone, (what,)).demands
     assert cost.ns.item() == min(int(way.ns(demand)[0].item()) for way in ways or (TEXTBOOK,))
-    apart = cost.by_phase.phases.num_phases
-    assert apart == len(what.phases) or (apart == 1 and grid == (3, 5) and not ways), "some members run ahead"
+    ahead = grid == (3, 5) and not ways and what.algorithm == "halving_doubling"  # some members run ahead
+    assert cost.by_phase.phases.num_phases == (1 if ahead else len(what.phases))
     assert cost.by_phase.ns.sum() == cost.ns.item()
     assert (cost.by_phase.load.sum(axis=1) == cost.load[:, 0]).all()
     assert (cost.by_phase.memory_nbytes.sum(axis=1) == what.memory_nbytes).all()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from clustersim.engine.limits import Limits
+from clustersim.engine.perturb import Perturbation
 from clustersim.engine.simulate import simulate
 from clustersim.faults import BadInput
 from clustersim.hardware.kernel import Kernel
@@ -126,3 +127,15 @@ def test_no_capacity_is_too_large_for_whole_numbers(star: ModuleType, cluster: T
     ]
     with pytest.raises(ValueError, match="at most 1e"):
         ResourceTable([Block(kind="nic", shape=(1,), capacity=1e19, latency=0.0, label="nic{}")])
+
+
+@pytest.mark.parametrize(
+    ("key", "factor", "nearest"),
+    [("slow_ranks", 1e12, 1e6), ("slow_ranks", 1e18, 1e6), ("slow_ranks", 1e-30, 1e-6), ("slow_links", 1e-30, 1e-6)],
+)
+def test_factors_that_no_clock_holds(key: str, factor: float, nearest: float) -> None:
+    with pytest.raises(BadInput) as caught:
+        Perturbation.parse({key: {"3": factor}})
+    (fault,) = caught.value.faults
+    assert (fault.key, fault.nearest) == (f"perturb.{key}.3", nearest)
+    Perturbation.parse({key: {"3": fault.nearest}})

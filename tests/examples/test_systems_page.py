@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clustersim.library.card import list_cards
 from clustersim.library.job import load_job
-from clustersim.library.keys import read_settings
+from clustersim.library.settings import read_settings
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "systems.md").read_text()

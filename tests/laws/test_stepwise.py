@@ -14,6 +14,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ LOCKSTEP = [
     *(("direct", kind) for kind in direct.KINDS),
 ]
 GRIDS = [(1, 2), (1, 8), (5, 1), (8, 1), (2, 2), (2, 4), (3, 3), (4, 4), (2, 8), (4, 8)]
-NBYTES = st.floats(4.2, 10.2).map(lambda x: round(10**x))
+NBYTES = st.floats(3.5, 10.2).map(lambda x: round(10**x))
 LATENCY = st.floats(-9, -3).map(lambda x: round(10**x, 9))
 NVLINK = st.sampled_from([1e11, 4e11])
 
@@ -115,6 +116,24 @@ def parts(topology: Topology, call: Call) -> tuple[float, float]:
     return empty, float((cost.load[:, 0] / topology.resources.capacity[cost.row]).max())
 
 
+@settings(max_examples=150, deadline=None)
+@given(
+    grid=st.sampled_from(GRIDS),
+    which=st.sampled_from(LOCKSTEP),
+    nbytes=st.floats(3.5, 9.5).map(lambda x: round(10**x)),
+    latency=st.integers(0, 6).map(lambda x: 10.0**x * 1e-9),
+)
+def test_alone_in_step(
+    star: ModuleType, grid: tuple[int, int], which: tuple[str, str], nbytes: int, latency: float
+) -> None:
+    """Whatever waits for its last message before it sends the next: latencies and bytes add up, HBM included."""
+    topology = star.cluster(*grid, latency=latency)
+    if which[0] == "ring" and min(grid) > 1:
+        grid = (1, grid[1])
+    calls = [(*which, nbytes, range(grid[0] * grid[1]))]
+    assert as_activities(star, topology, calls) == pytest.approx(by_steps(topology, calls), rel=WITHIN, abs=2e-9)
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     grid=st.sampled_from(GRIDS),
@@ -143,7 +162,7 @@ def test_alone(
     topology = star.cluster(*grid, leaf=2 if over else 1, over=over or 1.0, latency=latency, nvlink=nvlink)
     topology = replace(topology, local={name: path for name, path in topology.local.items() if name != "hbm"})
     call = (*which, nbytes, range(grid[0] * grid[1]))
-    assert alone(topology, call) == pytest.approx(by_steps(topology, [call])[0], rel=WITHIN, abs=4e-9)
+    assert alone(topology, call) == pytest.approx(by_steps(topology, [call])[0], rel=WITHIN, abs=2e-9)
 
 
 @settings(max_examples=30, deadline=None)
@@ -164,7 +183,7 @@ def test_alone_in_chunks(
     grid, which = case
     topology = star.cluster(*grid, latency=latency)
     call = (*which, nbytes, range(grid[0] * grid[1]))
-    assert alone(topology, call) == pytest.approx(by_steps(topology, [call])[0], rel=WITHIN, abs=4e-9)
+    assert alone(topology, call) == pytest.approx(by_steps(topology, [call])[0], rel=WITHIN, abs=2e-9)
 
 
 @settings(max_examples=20, deadline=None)
@@ -246,33 +265,45 @@ FOUR_NICS_A_NODE: dict[str, list[Call]] = {
     "halving-doubling beside hierarchical": [HALVING, LEVELS],
 }
 
-BURSTS = {"rings in nodes beside a ring", "all-to-all in nodes beside a ring"}
-"""Off by up to 12 %: the blocks of a ring over nodes run ahead on NVLink, at first all at once, and what is beside it
-there waits; at an even speed the ring leaves the links free. A library's buffers would hold most of them back."""
+BURSTS = (
+    "a ring over nodes fills its NVLinks in bursts, at first all of them at once; at an even speed it leaves them free"
+)
+OFF = {("all-to-all in nodes beside a ring", 4.0): BURSTS}
+"""What is off by more than 5 % today, and why. A library's buffers would hold most of what runs ahead back."""
 SIDE_BY_SIDE = [
-    pytest.param(grid, over, name, calls, id=f"{grid[1]} NICs, {over:g}:1, {name}")
+    pytest.param(
+        grid,
+        over,
+        calls,
+        id=f"{grid[1]} NICs, {over:g}:1, {name}",
+        marks=[pytest.mark.xfail(strict=True, reason=OFF[name, over])] if (name, over) in OFF else [],
+    )
     for grid, cases in (((8, 1), ONE_NIC_A_NODE), ((4, 4), FOUR_NICS_A_NODE))
     for over in (1.0, 4.0)
     for name, calls in cases.items()
 ]
 
 
-@pytest.mark.parametrize(("grid", "over", "name", "calls"), SIDE_BY_SIDE)
-def test_side_by_side(star: ModuleType, grid: tuple[int, int], over: float, name: str, calls: list[Call]) -> None:
+@pytest.mark.parametrize(("grid", "over", "calls"), SIDE_BY_SIDE)
+def test_side_by_side(star: ModuleType, grid: tuple[int, int], over: float, calls: list[Call]) -> None:
     """Two nodes a leaf with one NIC each, or one with four; uplinks in full or a quarter."""
     topology = star.cluster(*grid, leaf=2 if grid[1] == 1 else 1, over=over, latency=1e-6)
-    within = 0.12 if name in BURSTS else WITHIN
-    assert as_activities(star, topology, calls) == pytest.approx(by_steps(topology, calls), rel=within)
+    assert as_activities(star, topology, calls) == pytest.approx(by_steps(topology, calls), rel=WITHIN)
+
+
+def in_bursts(case: ParameterSet) -> bool:
+    """Whether messages of a ring over nodes meet others inside these."""
+    return "in nodes beside a ring" in str(case.id)
 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    case=st.sampled_from([case.values for case in SIDE_BY_SIDE if "tree" not in str(case.id)]),
+    case=st.sampled_from([case.values for case in SIDE_BY_SIDE if "tree" not in str(case.id) and not in_bursts(case)]),
     nbytes=NBYTES,
     latency=LATENCY,
 )
 def test_side_by_side_at_any_size(
-    star: ModuleType, case: tuple[tuple[int, int], float, str, list[Call]], nbytes: int, latency: float
+    star: ModuleType, case: tuple[tuple[int, int], float, list[Call]], nbytes: int, latency: float
 ) -> None:
     """Within 5 % where bytes take ten times as long as latencies, or latencies twenty times as long as bytes.
 
@@ -281,7 +312,7 @@ def test_side_by_side_at_any_size(
     To wait first and then to load the links in full is right for equal collectives, whose bursts meet, and off by as
     much the other way for others.
     """
-    grid, over, name, calls = case
+    grid, over, calls = case
     calls = [(algorithm, kind, nbytes, devices) for algorithm, kind, _, devices in calls]
     topology = star.cluster(*grid, leaf=2 if grid[1] == 1 else 1, over=over, latency=latency)
     of_latency, of_bytes = np.array([parts(topology, call) for call in calls]).T
@@ -289,7 +320,7 @@ def test_side_by_side_at_any_size(
     assert (ratio >= 0.60).all()
     assert (ratio <= 1.20).all()
     if (of_bytes > 10 * of_latency).all() or len(calls) * of_bytes.max() < of_latency.min() / 20:
-        assert ratio == pytest.approx(1, rel=0.12 if name in BURSTS else WITHIN)
+        assert ratio == pytest.approx(1, rel=WITHIN)
 
 
 ON_H100: dict[str, list[tuple[str, str]]] = {

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from clustersim.faults import BadInput
-from clustersim.library.keys import KEYS, read_settings
+from clustersim.library.keys import KEYS
+from clustersim.library.settings import read_settings
 from clustersim.library.topologies import load_topology
 from clustersim.topology.families import FABRICS
 

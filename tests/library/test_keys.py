@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clustersim.library.keys import KEYS, NOT_YET, read_settings, read_values, workload_of
+from clustersim.library.keys import KEYS, workload_of
+from clustersim.library.settings import NOT_YET, read_settings, read_values
 from clustersim.library.values import Name, Wholes
 
 

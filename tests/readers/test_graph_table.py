@@ -72,6 +72,17 @@ def test_every_fault_at_once(file: Path) -> None:
     }
 
 
+def test_amounts_beyond_any_machine_are_faults(file: Path) -> None:
+    found = faults_of(file, "op,flops,out_bytes,after,parameters\na,1e18,1e18,,1e18\n")
+    assert found == {
+        "line 2, flops": (1e18, 1e16),
+        "line 2, out_bytes": (1e18, 2**44),
+        "line 2, parameters": (10**18, 2**42),
+    }
+    largest = read(pd.DataFrame([{"op": "a", **{key.split(", ")[1]: nearest for key, (_, nearest) in found.items()}}]))
+    assert largest.parameters == 2**42
+
+
 def test_keys_are_columns_not_fields(file: Path) -> None:
     assert faults_of(file, "op,out_bytes\na,-1\n") == {"line 2, out_bytes": (-1.0, 0)}
 

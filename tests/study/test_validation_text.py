@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from clustersim.study.validation import ValidatedRow, Validation
+from clustersim.study.validated_row import ValidatedRow
+from clustersim.study.validation import Validation
 from clustersim.study.validation_text import validation_text
 
 

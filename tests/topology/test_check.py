@@ -1,6 +1,5 @@
 """What check finds, and that the families have nothing to find."""
 
-import time
 from dataclasses import replace
 
 import networkx as nx
@@ -88,8 +87,8 @@ def test_links_that_some_mean_to_be_uneven_are_a_note_and_nonsense_is_refused(ma
         require_sound(replace(uneven, resources=empty))
 
 
-def test_131072_gpus_are_checked_in_less_than_a_second(make):
+def test_131072_gpus_are_checked_in_less_than_a_second(make, least_time):
     topology = make(16384)
-    started = time.process_time()
-    assert check(topology) == []
-    assert time.process_time() - started < 1
+    took, faults = least_time(lambda: check(topology))
+    assert faults == []
+    assert took < 1

@@ -136,6 +136,7 @@ def test_levels_grow_with_the_nodes(make, num_nodes, levels):
         ({"ecmp": "hash"}, "fabric.ecmp", "hashed"),
         ({"ecmp": "flowlet"}, "fabric.ecmp", "ideal"),
         ({"ecmp_seed": -1}, "fabric.ecmp_seed", 0),
+        ({"oversubscription": 1e18}, "fabric.oversubscription", 63),
     ],
 )
 def test_settings_out_of_range_name_the_nearest_legal_one(make, arguments, key, nearest):
@@ -143,6 +144,11 @@ def test_settings_out_of_range_name_the_nearest_legal_one(make, arguments, key, 
         make(100, fat_tree, **arguments)
     (fault,) = error.value.faults
     assert (fault.key, fault.nearest) == (key, nearest)
+
+
+def test_the_largest_oversubscription_leaves_one_uplink(make):
+    tier = make(12, fat_tree, oversubscription=63).router.crossing.path.tiers[0]
+    assert tier.num_uplinks == 1
 
 
 def test_all_faults_come_at_once(make):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from hypothesis import given
@@ -80,11 +81,10 @@ def test_stages_that_hold_copies_are_replicas_of_each_other() -> None:
     assert families["dp"].members.tolist() == [[0, 1, 6, 7], [2, 3, 4, 5]]
 
 
-def test_a_million_ranks_take_less_than_a_second() -> None:
-    begin = time.process_time()
+def test_a_million_ranks_take_less_than_a_second(least_time: Callable[..., Any]) -> None:
     mesh = Mesh(names=AXES, sizes=(8, 1, 1, 8192, 16))
-    families = process_groups(mesh, loop(16, 2), tied=True)
-    assert time.process_time() - begin < 1.0
+    took, families = least_time(lambda: process_groups(mesh, loop(16, 2), tied=True))
+    assert took < 1.0
     assert sum(f.members.size for f in families) == 2**20 * (1 + 1 + 2 + 2) + 2**17
 
 

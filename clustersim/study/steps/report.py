@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clustersim.analysis.accuracy import Accuracy
 from clustersim.study.steps.sweeps import Ranking
-from clustersim.study.validation import ValidatedRow
+from clustersim.study.validated_row import ValidatedRow, answer, grouped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,11 +60,7 @@ class StepValidation:
 
     def groups(self, by: str) -> dict[str, list[ValidatedRow]]:
         """Rows by family, source or one of their labels, in the file's order."""
-        found: dict[str, list[ValidatedRow]] = {}
-        for row in self.rows:
-            name = getattr(row, by) if by in ("family", "source") else row.labels.get(by, "")
-            found.setdefault(name, []).append(row)
-        return found
+        return grouped(self.rows, by)
 
     def totals(self) -> dict[str, list[ValidatedRow]]:
         """All rows; those that were read and are not of low confidence; of these, those in the calibrated domain."""
@@ -83,20 +79,15 @@ class StepValidation:
         by : str, optional
             a label to tell errors by, beside the families
         """
-        num_predicted = sum(row.status == "predicted" for row in self.rows)
-        answer = {
-            "file": self.file,
-            "num_rows": len(self.rows),
-            "num_predicted": num_predicted,
-            "num_refused": len(self.rows) - num_predicted,
-            "families": {name: figures(rows) for name, rows in self.groups("family").items()},
-            "totals": {name: figures(rows) for name, rows in self.totals().items()},
-            "rows": [{"file": self.file, **row.fields()} for row in self.rows],
-            "warnings": list(self.notes),
-        }
-        if by is not None:
-            answer["by"] = {by: {name: figures(rows) for name, rows in self.groups(by).items()}}
-        return answer
+        return answer(
+            self.file,
+            self.rows,
+            self.notes,
+            figures=figures,
+            totals=self.totals(),
+            fields=self._row,
+            by=None if by is None else (by, self.groups(by)),
+        )
 
     def table(self) -> pd.DataFrame:
         """One row a measurement: its fields, labels as columns of their own."""
@@ -104,10 +95,13 @@ class StepValidation:
 
         return pd.DataFrame(list(self._records()))
 
+    def _row(self, row: ValidatedRow) -> dict[str, Any]:
+        return {"file": self.file, **row.fields()}
+
     def _records(self) -> Iterator[dict[str, Any]]:
         for row in self.rows:
-            found = {key: value for key, value in row.fields().items() if key not in ("labels", "coverage")}
-            found |= {"file": self.file, "line": row.line, "assumptions": "; ".join(row.assumptions)}
+            found = {key: value for key, value in self._row(row).items() if key not in ("labels", "coverage")}
+            found |= {"line": row.line, "assumptions": "; ".join(row.assumptions)}
             yield found | {name: text for name, text in row.labels.items() if name not in found}
 
 

@@ -13,7 +13,7 @@ from clustersim.study.steps.predict import StepOutcome, predict
 from clustersim.study.steps.report import StepValidation
 from clustersim.study.steps.step_job import MeasuredStep
 from clustersim.study.steps.timing import StepTime
-from clustersim.study.validation import ValidatedRow
+from clustersim.study.validated_row import ValidatedRow
 
 __all__ = ["family_of", "read_rows", "unknown_family", "validate_steps"]
 

@@ -18,6 +18,19 @@ WIDTH: Mapping[str, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1
 """Bytes of an element in memory."""
 
 
+LARGEST: Mapping[str, float] = {
+    "flops": 1e16,
+    "seconds": 1e6,
+    "nbytes": 2**44,
+    "out_nbytes": 2**44,
+    "parameters": 2**42,
+    "gradient_nbytes": 2**44,
+    "weight_nbytes": 2**44,
+    "device": 2**20,
+}
+"""The largest amount of one op and sample: far beyond any, and near enough to catch a slip of the keyboard."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GraphOp:
     """One op of a graph: one row of its table.
@@ -170,11 +183,13 @@ def _alone(op: GraphOp, file: str, key: str) -> Iterator[Fault]:
         if value not in allowed:
             rule, near = f"must be one of {', '.join(allowed)}", nearest_name(str(value), allowed)
             yield Fault(file=file, key=f"{key}, {name}", value=value, rule=rule, nearest=near)
-    amounts = ("flops", "seconds", "nbytes", "out_nbytes", "parameters", "gradient_nbytes", "weight_nbytes", "device")
-    for name in amounts:
+    for name in LARGEST:
         value = getattr(op, name)
         if value is not None and not 0 <= value < float("inf"):
             yield Fault(file=file, key=f"{key}, {name}", value=value, rule="must be finite and at least 0", nearest=0)
+        elif value is not None and value > LARGEST[name]:
+            rule = f"must be at most {LARGEST[name]:g}"
+            yield Fault(file=file, key=f"{key}, {name}", value=value, rule=rule, nearest=LARGEST[name])
     if op.launches < 1:
         yield Fault(file=file, key=f"{key}, launches", value=op.launches, rule="must be at least 1", nearest=1)
     if op.seconds is not None and op.flops:

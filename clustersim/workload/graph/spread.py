@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from clustersim.faults import BadInput, Fault, nearest_name
+import numpy as np
+
+from clustersim.faults import BadInput, Fault, nearest_name, unfit_call
 from clustersim.workload.graph.estimate import Estimate
 from clustersim.workload.graph.graph import Graph, GraphOp
 from clustersim.workload.graph.placement import Placement, column_placement, list_placement
@@ -77,7 +79,13 @@ def spread(
         raise BadInput(faults)
     schedule = None if estimate is None else ListSchedule(tasks, num_devices, estimate)
     if callable(placement):
-        placed = [int(d) for d in placement(graph, num_devices)]
+        if fault := unfit_call("placement", placement, graph, num_devices):
+            raise BadInput([fault])
+        given: object = placement(graph, num_devices)
+        if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str):
+            rule = "must return a device for each op"
+            raise BadInput([Fault(key="placement", value=repr(given)[:60], rule=rule)])
+        placed = [int(d) for d in given]
     elif placement == "list" and schedule is not None:
         placed = list_placement(schedule)
     else:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from clustersim.faults import Fault
+from clustersim.faults import Fault, unfit_call
 from clustersim.workload.case import Case
 from clustersim.workload.sharding.coherent import incoherent
+from clustersim.workload.sharding.sharding import Sharding
 
 __all__ = ["SHARDING_KEYS", "sharding_faults", "sharding_notes"]
 
@@ -78,8 +79,15 @@ def sharding_faults(case: Case) -> Iterator[Fault]:
     kept = "cannot be simulated yet with pp above 1, where several micro-batches would share what is kept"
     if plan.sharding is not None:
         for held in _holders(case):
-            own = plan.sharding(held)
+            if fault := unfit_call("plan.sharding", plan.sharding, held):
+                yield fault
+                return
+            own: object = plan.sharding(held)
             name = f"{getattr(plan.sharding, '__name__', 'own')} over {held} ranks"
+            if not isinstance(own, Sharding):
+                rule = "must return a clustersim.workload.sharding.Sharding"
+                yield Fault(key="plan.sharding", value=f"{name}: {own!r}", rule=rule)
+                return
             rules = [f"keeps: {kept}"] if own.keeps and plan.pp > 1 else []
             for rule in (*incoherent(own, ranks=held, cp=plan.cp if held == ranks else 1), *rules):
                 yield Fault(key="plan.sharding", value=name, rule=rule)
