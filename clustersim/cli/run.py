@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from clustersim.cli.output import BAD_INPUT, FAILED, OK, print_json, progress
+from clustersim.cli.setup import setup_of
 
 if TYPE_CHECKING:
     from clustersim.faults import Fault
@@ -72,7 +73,7 @@ def run(
             return OK
         print(EXAMPLES)
         return BAD_INPUT
-    setup, faults = _setup(job, model, topology, settings)
+    setup, faults = setup_of(job, model, topology, settings)
     if vary:
         from clustersim.cli.sweep import run_sweep
 
@@ -80,23 +81,6 @@ def run(
     if definitions and not as_json:
         print(_definitions(as_json=False), end="\n\n")
     return _run_one(setup, faults, out=out, as_json=as_json, definitions=definitions, fold=not full, verbose=verbose)
-
-
-def _setup(
-    job: str | None, model: str | None, topology: str | None, settings: tuple[str, ...]
-) -> tuple[JobSetup, list[Fault]]:
-    """What was asked for, and the settings that were refused one by one."""
-    from clustersim.faults import BadInput
-    from clustersim.library.job import JobSetup, load_job
-    from clustersim.library.settings import read_settings
-
-    named = [f"{key}={value}" for key, value in (("model", model), ("topology", topology)) if value is not None]
-    values, faults = read_settings([*named, *settings])
-    try:
-        setup = JobSetup.of() if job is None else load_job(job)
-    except BadInput as error:
-        raise BadInput([*error.faults, *faults]) from None
-    return setup.with_values(values), faults
 
 
 def _run_one(
