@@ -16,6 +16,13 @@ from clustersim.units import Unit
 
 __all__ = ["KernelTable", "TimedKernel"]
 
+_REPEAT = 0.02
+"""How far a run's kernel may be from its measurement, as a standard deviation of the logarithm of time. Assumed: two
+runs of one kernel differ by some hundredths."""
+
+_BETWEEN = 0.5
+"""Of the spread of the model beside the table, what is left between two measurements that correct it. Assumed."""
+
 _ALONG = 1e-6
 """How far, of its length, a shape may lie beside the line between two measurements and still be on it."""
 
@@ -106,14 +113,15 @@ class KernelTable:
         modelled = self.beside(kernel, gpu)
         if not far.min():
             same = float(np.median(sweep.seconds[far == 0]))
-            return Cost(seconds=same, bound=modelled.bound, provenance="measured")
+            return Cost(seconds=same, bound=modelled.bound, provenance="measured", spread=_REPEAT)
         pair = _around(away, far)
         if pair is None:
             return None
         weight = far[pair[1]] / (far[pair[0]] + far[pair[1]])
         ratios = [sweep.seconds[i] / self.beside(sweep.kernels[i], gpu).seconds for i in pair]
         ratio = float(np.exp(weight * np.log(ratios[0]) + (1 - weight) * np.log(ratios[1])))
-        return Cost(seconds=ratio * modelled.seconds, bound=modelled.bound, provenance="interpolated")
+        spread = max(_REPEAT, _BETWEEN * modelled.spread)
+        return Cost(seconds=ratio * modelled.seconds, bound=modelled.bound, provenance="interpolated", spread=spread)
 
 
 def _around(away: NDArray[np.float64], far: NDArray[np.float64]) -> tuple[int, int] | None:
