@@ -31,6 +31,7 @@ KINDS = {
     "job": "workloads/jobs",
     "graph": "workloads/graphs",
     "profile": "workloads/profiles",
+    "residual": "workloads/residuals",
 }
 """Kind of card -> its folder, in the library and in a folder of the user's own."""
 
