@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Figures", "ValidatedRow", "answer", "grouped"]
+__all__ = ["ValidatedRow", "grouped"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,6 +17,8 @@ class ValidatedRow:
     ----------
     id : str
         of the row; ``line 7`` where it has none
+    file : str
+        it is from, as reports name it
     line : int
         of the file
     family, source : str
@@ -46,6 +48,7 @@ class ValidatedRow:
     """
 
     id: str
+    file: str = ""
     line: int
     family: str
     source: str
@@ -73,63 +76,29 @@ class ValidatedRow:
         return None if self.predicted is None or self.measured is None else self.predicted / self.measured - 1
 
     def fields(self) -> dict[str, Any]:
-        """As JSON has it, without the file."""
-        names = ("id", "family", "source", "metric", "unit", "measured", "predicted", "error", "status", "reason")
+        """As JSON has it."""
+        names = (
+            "id",
+            "file",
+            "family",
+            "source",
+            "metric",
+            "unit",
+            "measured",
+            "predicted",
+            "error",
+            "status",
+            "reason",
+        )
         more = ("detail", "in_domain", "coverage", "assumptions", "labels")
         return {name: getattr(self, name) for name in (*names, *more)}
 
 
-Figures = Callable[[Sequence[ValidatedRow]], dict[str, Any]]
-"""Rows -> their errors as JSON has them."""
-
-
 def grouped(rows: Sequence[ValidatedRow], by: str) -> dict[str, list[ValidatedRow]]:
-    """Rows by family, source or one of their labels, in their order."""
+    """Rows by family, source or one of their labels, or by several with commas between them; in their order."""
+    names = by.split(",")
     found: dict[str, list[ValidatedRow]] = {}
     for row in rows:
-        name = getattr(row, by) if by in ("family", "source") else row.labels.get(by, "")
-        found.setdefault(name, []).append(row)
-    return found
-
-
-def answer(
-    file: str,
-    rows: Sequence[ValidatedRow],
-    notes: Sequence[str],
-    *,
-    figures: Figures,
-    totals: Mapping[str, Sequence[ValidatedRow]],
-    fields: Callable[[ValidatedRow], dict[str, Any]],
-    by: tuple[str, Mapping[str, Sequence[ValidatedRow]]] | None = None,
-) -> dict[str, Any]:
-    """The fields of ``validate --json``.
-
-    Parameters
-    ----------
-    file : str
-    rows : Sequence[ValidatedRow]
-        all of the file
-    notes : Sequence[str]
-        what of the file was not read
-    figures : Figures
-    totals : Mapping[str, Sequence[ValidatedRow]]
-        what is summed up, by its name
-    fields : Callable[[ValidatedRow], dict[str, Any]]
-        a row as JSON has it
-    by : tuple[str, Mapping[str, Sequence[ValidatedRow]]], optional
-        a label to tell errors by, beside the families, and the rows by it
-    """
-    num_predicted = sum(row.status == "predicted" for row in rows)
-    found = {
-        "file": file,
-        "num_rows": len(rows),
-        "num_predicted": num_predicted,
-        "num_refused": len(rows) - num_predicted,
-        "families": {name: figures(members) for name, members in grouped(rows, "family").items()},
-        "totals": {name: figures(members) for name, members in totals.items()},
-        "rows": [fields(row) for row in rows],
-        "warnings": list(notes),
-    }
-    if by is not None:
-        found["by"] = {by[0]: {name: figures(members) for name, members in by[1].items()}}
+        told = [getattr(row, name) if name in ("family", "source") else row.labels.get(name, "") for name in names]
+        found.setdefault(" ".join(told).strip(), []).append(row)
     return found
