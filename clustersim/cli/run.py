@@ -65,7 +65,8 @@ def run(
     full
         simulate every rank, not one of each class of equal ranks
     verbose
-        also say how each collective ran: algorithm, protocol, time, and with --json why
+        also say how each collective ran (algorithm, protocol, time, and with --json why), what is worth measuring, and
+        where each hardware number came from
     """
     if job is None and model is None and topology is None and not settings:
         if definitions:
@@ -93,6 +94,7 @@ def _run_one(
     fold: bool,
     verbose: bool,
 ) -> int:
+    from clustersim.analysis.number_sources import number_sources
     from clustersim.analysis.summary import summary
     from clustersim.engine.deadlock import Deadlock
     from clustersim.study.point import prepare, run_point
@@ -108,14 +110,21 @@ def _run_one(
         result = deadlock.result
     answer = summary(result)
     if as_json:
-        rows = {"collectives": result.collectives.to_dict("records")} if verbose else {}
+        rows: dict[str, Any] = {}
+        if verbose:
+            sources = number_sources(result.topology, result.record.timed)
+            rows = {"collectives": result.collectives.to_dict("records"), "sources": sources}
         print_json(answer | rows | ({"definitions": _meanings()} if definitions else {}))
     else:
         print(answer)
         if verbose:
             from clustersim.cli.collectives_text import collectives_text
+            from clustersim.cli.sources_text import coverage_text, sources_text
 
+            sources = number_sources(result.topology, result.record.timed)
             print(f"\n{collectives_text(result.collectives)}")
+            print(f"\n{coverage_text(answer['coverage'], answer['coverage_missing'])}")
+            print(f"\n{sources_text(sources)}")
     if out is not None and not _write(result, setup, out, quiet=as_json):
         return FAILED
     return OK if answer["status"] == "ok" else FAILED

@@ -72,10 +72,11 @@ def _kernel(work: TimedWork) -> dict[str, Any] | None:
     if not (kernel.m and kernel.n and kernel.k):
         return None
     row |= {"m": kernel.m, "n": kernel.n, "k": kernel.k, "batch": kernel.batch, "form": kernel.form}
-    if kernel.kind == "attention":
-        whole = (10 if kernel.backward else 4) * kernel.batch * kernel.m * kernel.n * kernel.k
-        row |= {"backward": int(kernel.backward), "causal": int(kernel.flops < _CAUSAL * whole)}
-    return row | {"nbytes": kernel.nbytes} | _flops(kernel)
+    if kernel.kind == "gemm":
+        return row  # of one shape some add to what they write: a measurement stands for all
+    whole = (10 if kernel.backward else 4) * kernel.batch * kernel.m * kernel.n * kernel.k
+    row |= {"backward": int(kernel.backward), "causal": int(kernel.flops < _CAUSAL * whole)}
+    return row | _flops(kernel)
 
 
 def _flops(kernel: Kernel) -> dict[str, int]:
