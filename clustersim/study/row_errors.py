@@ -16,7 +16,7 @@ _LEFT_OUT = ("mape", "median_ape", "p90_ape", "bias")
 
 
 def error_fields(rows: Sequence[ValidatedRow], *, left_out: bool = False) -> dict[str, Any]:
-    """Accuracy of rows, the row that is furthest off, and how their sweeps are ordered.
+    """Accuracy of rows, the row that is furthest off, the order of their sweeps, and how many are in their intervals.
 
     Parameters
     ----------
@@ -32,6 +32,8 @@ def error_fields(rows: Sequence[ValidatedRow], *, left_out: bool = False) -> dic
         "rank_correlation": order.rank_correlation,
         "regret": order.regret,
     }
+    inside = [row.inside for row in rows if row.inside is not None]
+    found["inside_interval"] = sum(inside) / len(inside) if inside else None
     if left_out:
         others = Accuracy.of([row.left_out_error for row in rows]).fields()
         found["left_out"] = {name: others[name] for name in _LEFT_OUT}

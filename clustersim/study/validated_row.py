@@ -45,6 +45,11 @@ class ValidatedRow:
         what errors can be told by
     left_out_error : float, optional
         under numbers that were calibrated without the row's group
+    spread : float, optional
+        standard deviation of the logarithm of the prediction that residuals of kernels and collectives leave; None
+        where the prediction is no time or rate of a step
+    interval : tuple[float, float], optional
+        10th and 90th percentile of what is predicted, in the row's unit; None where none is told
     """
 
     id: str
@@ -64,6 +69,8 @@ class ValidatedRow:
     nbytes: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     left_out_error: float | None = None
+    spread: float | None = None
+    interval: tuple[float, float] | None = None
 
     @property
     def status(self) -> str:
@@ -74,6 +81,13 @@ class ValidatedRow:
     def error(self) -> float | None:
         """predicted/measured - 1, as a fraction; None when refused."""
         return None if self.predicted is None or self.measured is None else self.predicted / self.measured - 1
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the measurement is in the interval; None where there is none."""
+        if self.interval is None or self.measured is None:
+            return None
+        return self.interval[0] <= self.measured <= self.interval[1]
 
     def fields(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -90,7 +104,7 @@ class ValidatedRow:
             "status",
             "reason",
         )
-        more = ("detail", "in_domain", "coverage", "assumptions", "labels")
+        more = ("detail", "in_domain", "coverage", "assumptions", "spread", "interval", "inside", "labels")
         return {name: getattr(self, name) for name in (*names, *more)}
 
 
