@@ -19,7 +19,7 @@ from clustersim.workload.sharding.replicas import Replicas
 from clustersim.workload.stage_chunk import StageChunk
 from clustersim.workload.weights import Weights
 
-__all__ = ["stage_program"]
+__all__ = ["stage_program", "weights_of"]
 
 OPTIMIZER = "gpu/optimizer"
 
@@ -56,7 +56,7 @@ def stage_program(
     resident: Counter[str] = Counter()
     updates, gathered = [], []
     for kind in kinds:
-        own = _weights(kind, blocks, shard, plan)
+        own = weights_of(kind, blocks, shard, plan)
         resident.update(own.resident_bytes())
         updates += [own.update()] if own.parameters else []
         whole = own.gathered_nbytes()
@@ -94,7 +94,7 @@ def stage_program(
     return program
 
 
-def _weights(kind: Replicas, blocks: Sequence[Block], shard: Shard, plan: ParallelPlan) -> Weights:
+def weights_of(kind: Replicas, blocks: Sequence[Block], shard: Shard, plan: ParallelPlan) -> Weights:
     """Those of one kind in all blocks of a stage, split as their replicas divide them."""
     return Weights(
         parameters=sum(kind.parameters(block) for block in blocks),
