@@ -171,7 +171,7 @@ class TestPlot:
     def test_what_is_no_topology(self, call: Callable[..., Any], tokens: tuple[str, ...]) -> None:
         assert call("plot", *tokens, "--out", "figure.png").code == 2
 
-    @pytest.mark.parametrize("out", ["figure.gif", "nowhere/figure.png"])
+    @pytest.mark.parametrize("out", ["figure.gif", "nowhere/figure.png", "/proc/figure.png"])
     def test_where_it_cannot_go(self, call: Callable[..., Any], out: str) -> None:
         assert call("plot", *SHORT, "--out", out).code == 2
 
@@ -193,6 +193,15 @@ class TestExport:
         assert [path.name for path in paths] == ["rank_0.json.gz"]
         assert json.loads(gzip.decompress(paths[0].read_bytes()))["distributedInfo"]["rank"] == 0
 
-    @pytest.mark.parametrize(("to", "out"), [("hta", "."), ("chrome", "."), ("parquet", "nowhere/t.parquet")])
+    @pytest.mark.parametrize(
+        ("to", "out"),
+        [
+            ("hta", "."),
+            ("chrome", "."),
+            ("parquet", "nowhere/t.parquet"),
+            ("chrome", "/proc/t.json"),
+            ("hta", "/proc/h"),
+        ],
+    )
     def test_where_it_cannot_go(self, call: Callable[..., Any], to: str, out: str) -> None:
         assert call("export", *SHORT, "--format", to, "--out", out).code == 2
