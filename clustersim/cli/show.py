@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from clustersim.analysis.report import table
-from clustersim.cli.output import OK, print_json
+from clustersim.cli.output import OK, print_json, wrapped
 
 __all__ = ["show"]
 
@@ -87,8 +87,8 @@ def _keys(*, as_json: bool) -> int:
     for row in rows:
         unit = f" [{row['unit']}]" if row["unit"] else ""
         default = str(row["default"]).lower() if isinstance(row["default"], bool) else row["default"]
-        print(f"{row['key']}: {row['meaning']}{unit}")
-        print(f"    {row['legal']}; default: {default}")
+        print(wrapped(f"{row['key']}: {row['meaning']}{unit}"))
+        print(wrapped(f"{row['legal']}; default: {default}", indent="    "))
     return OK
 
 
