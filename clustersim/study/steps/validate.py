@@ -10,9 +10,9 @@ from clustersim.faults import BadInput, Fault
 from clustersim.readers import step_rows
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.row_kind import RowKind
-from clustersim.study.steps.left_out import without_own_source
 from clustersim.study.steps.interval import with_intervals
 from clustersim.study.steps.layout import MEMORY_METRICS
+from clustersim.study.steps.left_out import without_own_source
 from clustersim.study.steps.metric import in_metric
 from clustersim.study.steps.predict import StepOutcome, predict
 from clustersim.study.steps.step_job import MeasuredStep
