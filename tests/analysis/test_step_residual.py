@@ -38,9 +38,15 @@ def test_of_a_normal_error_the_spread_is_found_again() -> None:
     draw = np.random.default_rng(7)
     spreads = np.full(4000, 0.05)
     logs = draw.normal(0.0, math.hypot(0.05, 0.12), 4000)
-    found = StepResidual.of("a", logs, spreads, [str(k % 8) for k in range(4000)])
+    found = StepResidual.of("a", logs, spreads, [str(k % 400) for k in range(4000)])
     assert found.spread == pytest.approx(0.12, rel=0.1)
     assert abs(found.centre) < 0.02
+
+
+def test_few_sources_make_it_wider() -> None:
+    logs = np.random.default_rng(7).normal(0.0, 0.1, 4000)
+    few, many = (StepResidual.of("a", logs, [0.0] * 4000, [str(k % n) for k in range(4000)]) for n in (5, 400))
+    assert few.spread > 1.2 * many.spread
 
 
 def test_every_source_counts_the_same() -> None:
