@@ -23,6 +23,7 @@ __all__ = [
     "fault_fields",
     "fault_line",
     "num_cores",
+    "pairs",
     "print_json",
     "progress",
     "refuse",
@@ -74,6 +75,18 @@ def wrapped(text: str, *, indent: str = "") -> str:
 def described(head: str, text: str) -> str:
     """``text`` behind ``head``, its further lines under its first."""
     return _filled(text, head, " " * len(head)) if text else head.rstrip()
+
+
+def pairs(rows: Iterable[tuple[str, str]]) -> str:
+    """Names and values in two columns; a value that is too long for its line stands under its name."""
+    listed = list(rows)
+    column = max((len(name) for name, _ in listed), default=0) + 2
+    return "\n".join(
+        f"{name:<{column}}{value}".rstrip()
+        if column + len(value) <= WIDTH
+        else f"{name}\n{_filled(value, '    ', '    ')}"
+        for name, value in listed
+    )
 
 
 def _filled(text: str, first: str, others: str) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from clustersim.analysis.report import table
-from clustersim.cli.output import OK, print_json, wrapped
+from clustersim.cli.output import OK, pairs, print_json, wrapped
 
 __all__ = ["show"]
 
@@ -67,7 +67,7 @@ def show(
         print(_topology_text(answer))
     else:
         notes = answer.pop("warnings", [])
-        print(table(_lines(answer), indent=""))
+        print(pairs(_lines(answer)))
         for note in notes:
             print(f"warning: {note}", file=sys.stderr)
     return OK
@@ -205,11 +205,11 @@ def _topology_text(answer: Mapping[str, Any]) -> str:
     after = {key: answer[key] for key in ("notes", "sources")}
     return "\n".join(
         [
-            table(_lines(about), indent=""),
+            pairs(_lines(about)),
             "",
             table(rows, indent="", right=(1, 3, 4)),
             "",
-            table(_lines(after), indent=""),
+            pairs(_lines(after)),
         ]
     )
 

@@ -87,6 +87,12 @@ class TestShow:
         assert all(re.search(rf"^{re.escape(key)}: ", text, re.MULTILINE) for key in KEYS)
         assert max(map(len, text.splitlines())) <= 80
 
+    @pytest.mark.parametrize(
+        "shown", [("gpu", "h100-sxm"), ("communication", "nccl-h100"), ("job", "llama-2-7b-tp8-dp2"), ("model", "gpt2")]
+    )
+    def test_a_card_fits_eighty_columns(self, call: Callable[..., Any], shown: tuple[str, str]) -> None:
+        assert max(map(len, call("show", *shown).out.splitlines())) <= 80
+
     def test_a_model(self, call: Callable[..., Any]) -> None:
         answer = call("show", "model", "llama-2-7b", "--json").json
         assert answer["num_parameters"] == load_model("llama-2-7b").num_parameters == 6_738_415_616

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from clustersim.analysis.report import bytes_text, seconds_text, table
-from clustersim.cli.output import described, fault_line, print_json, progress, written_text
+from clustersim.cli.output import described, fault_line, pairs, print_json, progress, written_text
 from clustersim.faults import Fault
 
 
@@ -44,6 +44,8 @@ def test_long_texts_go_on_further_in() -> None:
     assert " ".join(text.split()).endswith("file-18.parquet, file-19.parquet")
     assert described("  name  ", "word " * 30).splitlines()[1].startswith("        word")
     assert described("  name  ", "") == "  name"
+    assert pairs([("a", "1"), ("long", "word " * 20)]).splitlines()[:2] == ["a     1", "long"]
+    assert pairs([]) == ""
 
 
 @pytest.mark.parametrize(
