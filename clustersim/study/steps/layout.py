@@ -90,6 +90,9 @@ def layout_of(row: StepRow, profile: Profile) -> Layout:
     ep = row.ep or _noted(row)[1]
     if ep > 1:
         switches |= {"ep": ep, "dispatch": profile.dispatch}
+    sharding = _sharding(row, profile, degrees, assumed)
+    if sharding.get("zero", 3) < 2:
+        switches["placeholders"] = profile.placeholders
     if row.metric in LAYER_METRICS:
         assumed.append("model: its layers alone, without embedding and head, as papers on memory count")
     if apart:
@@ -97,7 +100,7 @@ def layout_of(row: StepRow, profile: Profile) -> Layout:
     plan = ParallelPlan(
         **degrees,
         **switches,
-        **_sharding(row, profile, degrees, assumed),
+        **sharding,
         **_recompute(row, profile, assumed),
         **_schedule(row, degrees, assumed),
     )
