@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from clustersim.collective.overlap import Overlap
 from clustersim.collective.seating import seatings
 from clustersim.collective.select import options, pin
 from clustersim.collective.traffic import Algorithm, GroupShape
+from clustersim.engine.clock import program_clock
 from clustersim.engine.exchange import option
 from clustersim.engine.local import LocalCost, local_cost, path_loads, paths
 from clustersim.engine.reduction_slots import ReductionSlots
@@ -190,21 +192,23 @@ def _local_costs(
 ) -> dict[tuple[int, int], tuple[LocalCost | None, ...]]:
     num_kinds = int(kind_of.max()) + 1 if len(kind_of) else 0
     pairs, examples = np.unique(program_of * max(num_kinds, 1) + kind_of, return_index=True)
-    costs: dict[tuple[int, Op], LocalCost] = {}
+    costs: dict[tuple[int, float], dict[Op, LocalCost]] = defaultdict(dict)  # stages share most of their ops
     table = {}
     for pair, rank in zip(pairs, examples, strict=True):
         program, kind = divmod(int(pair), num_kinds)
         d = int(device[rank])
         gpu, cpu = topology.gpus[topology.gpu_of[d]], topology.cpus[topology.cpu_of[d]]
-        row: list[LocalCost | None] = []
-        for op in programs[program].ops:
-            if isinstance(op, Collective):
-                row.append(None)
-                continue
-            if (kind, op) not in costs:  # stages share most of their ops
-                costs[kind, op] = local_cost(op, gpu, cpu, d, topology, cost, float(slowdown[rank]))
-            row.append(costs[kind, op])
-        table[program, kind] = tuple(row)
+        ops = [op for op in programs[program].ops if not isinstance(op, Collective)]
+
+        def known(clock: float) -> dict[Op, LocalCost]:
+            found, slower = costs[kind, clock], gpu.at_clock(clock)
+            for op in ops:
+                if op not in found:
+                    found[op] = local_cost(op, slower, cpu, d, topology, cost, float(slowdown[rank]))
+            return found
+
+        found = known(program_clock(programs[program], gpu, known(1.0)) if gpu.power else 1.0)
+        table[program, kind] = tuple(None if isinstance(op, Collective) else found[op] for op in programs[program].ops)
     return table
 
 
