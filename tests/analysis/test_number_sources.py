@@ -32,3 +32,8 @@ def test_curves_of_size_are_told_where_they_are_used() -> None:
     found = number_sources(plain, cs.simulate(plain, step()).record.timed)
     assert "node.gpu.efficiency.gemm_peak" in found
     assert not any(key.startswith("kernels/") for key in found)
+
+
+def test_a_table_of_own_measurements_is_told() -> None:
+    found = number_sources(H100, (), table="mine")
+    assert found["kernels/mine.time_us"].startswith("measured: by the user")
