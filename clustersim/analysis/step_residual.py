@@ -11,7 +11,7 @@ import numpy as np
 from clustersim.library.build import build
 from clustersim.library.card import read_card
 
-__all__ = ["WITHIN", "StepResidual", "load_step_residual"]
+__all__ = ["WITHIN", "StepResidual", "load_step_residual", "share_of"]
 
 WITHIN = 1.2816
 """Standard deviations from the middle of a normal distribution to its 10th and 90th percentiles."""
@@ -101,9 +101,13 @@ class StepResidual:
         # a row is inside from this spread on
         needed = np.sqrt(np.maximum((np.abs(of - centre) / WITHIN) ** 2 - explained**2, 0.0))
         order = np.argsort(needed)
-        share = min(1.0, _SHARE * (len(counts) + 1) / len(counts))
-        inside = np.cumsum(weight[order]) >= share * weight.sum() * (1 - 1e-12)
+        inside = np.cumsum(weight[order]) >= share_of(len(counts)) * weight.sum() * (1 - 1e-12)
         return cls(name=name, centre=centre, spread=float(needed[order][int(np.argmax(inside))]))
+
+
+def share_of(num_sources: int) -> float:
+    """Part of the rows of so many sources that must be inside for 80 % of yet another source to be."""
+    return min(1.0, _SHARE * (num_sources + 1) / num_sources)
 
 
 def _centre(medians: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustersim.analysis.step_residual import StepResidual
+from clustersim.analysis.step_residual import StepResidual, share_of
 from clustersim.faults import BadInput, Fault
 from clustersim.readers.csv_records import records
 from clustersim.study.steps.interval import learn, num_origins, with_intervals
@@ -131,8 +131,8 @@ def _text(residual: StepResidual, num_rows: int, num_sources: int, inside: float
         else "assumed: none, sources that are left out come no nearer to their median than to zero"
     )
     spread = (
-        f"measured: the least that leaves 80% of {over} in their intervals; with each source left out in turn "
-        f"{inside:.0%} of its rows"
+        f"measured: the least that has {share_of(num_sources):.0%} of {over}, in their intervals, so that 80% of yet "
+        f"another source are; with each source left out in turn {inside:.0%} of rows are"
     )
     return "\n".join(
         [
