@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ from clustersim.engine.local import LocalCost, local_cost, path_loads, paths
 from clustersim.engine.reduction_slots import ReductionSlots
 from clustersim.engine.system import GroupBlock, PathEdges, System
 from clustersim.faults import BadInput, Fault, nearest_name
+from clustersim.hardware.cpu import CPU
+from clustersim.hardware.gpu import GPU
 from clustersim.hardware.kernel import CostModel
 from clustersim.topology.meshes import Meshes, meshes
 from clustersim.topology.topology import Topology
@@ -198,18 +201,31 @@ def _local_costs(
         program, kind = divmod(int(pair), num_kinds)
         d = int(device[rank])
         gpu, cpu = topology.gpus[topology.gpu_of[d]], topology.cpus[topology.cpu_of[d]]
-        ops = [op for op in programs[program].ops if not isinstance(op, Collective)]
-
-        def known(clock: float) -> dict[Op, LocalCost]:
-            found, slower = costs[kind, clock], gpu.at_clock(clock)
-            for op in ops:
-                if op not in found:
-                    found[op] = local_cost(op, slower, cpu, d, topology, cost, float(slowdown[rank]))
-            return found
-
-        found = known(program_clock(programs[program], gpu, known(1.0)) if gpu.power else 1.0)
+        at = partial(_at_clock, programs[program], gpu, cpu, d, topology, cost, float(slowdown[rank]))
+        full = at(costs[kind, 1.0], 1.0)
+        clock = program_clock(programs[program], gpu, full)
+        found = full if clock == 1 else at(costs[kind, clock], clock)
         table[program, kind] = tuple(None if isinstance(op, Collective) else found[op] for op in programs[program].ops)
     return table
+
+
+def _at_clock(
+    program: Arrays,
+    gpu: GPU,
+    cpu: CPU,
+    device: int,
+    topology: Topology,
+    cost: CostModel,
+    slowdown: float,
+    found: dict[Op, LocalCost],
+    clock: float,
+) -> dict[Op, LocalCost]:
+    """``found`` with what is missing of the program's ops, on a GPU at a part of its clock."""
+    slower = gpu.at_clock(clock)
+    for op in program.ops:
+        if op not in found and not isinstance(op, Collective):
+            found[op] = local_cost(op, slower, cpu, device, topology, cost, slowdown)
+    return found
 
 
 def _path_edges(

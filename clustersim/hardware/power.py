@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated
 
 from clustersim.hardware.checks import require_positive
 from clustersim.units import Unit
 
-__all__ = ["LEAST_CLOCK", "Power"]
+__all__ = ["Power"]
 
-LEAST_CLOCK = 32
-"""Lowest clock that is looked for, in parts of :data:`STEPS`."""
+_LEAST = 32
+"""Lowest clock that is looked for, in parts of :data:`_STEPS`."""
 
-STEPS = 64
+_STEPS = 64
 """Clocks are whole parts of this many, so that programs that do nearly the same run at one clock."""
 
 
@@ -69,9 +70,24 @@ class Power:
         float
             1, or a multiple of 1/64 from 1/2 on; 1/2 too where even that is above the limit
         """
-        for step in range(STEPS, LEAST_CLOCK, -1):
-            clock = step / STEPS
+        for step in range(_STEPS, _LEAST, -1):
+            clock = step / _STEPS
             joules = self.matrix * matrix_s * clock**2 + self.memory * memory_s
             if joules <= (self.limit - self.idle) * (scaled_s / clock + fixed_s):
                 return clock
-        return LEAST_CLOCK / STEPS
+        return _LEAST / _STEPS
+
+    def clock_when(self, *, matrix_s: float, memory_s: float, seconds: float) -> float:
+        """Part of the full clock at which work that took ``seconds`` [s] was within the limit, from 1/2 to 1.
+
+        Parameters
+        ----------
+        matrix_s, memory_s : float
+            the work, as in :meth:`clock` [s]
+        seconds : float
+            measured [s]
+        """
+        if not matrix_s:
+            return 1.0
+        joules = (self.limit - self.idle) * seconds - self.memory * memory_s
+        return math.sqrt(min(1.0, max(0.25, joules / (self.matrix * matrix_s))))

@@ -80,6 +80,7 @@ def layout_of(row: StepRow, profile: Profile) -> Layout:
         "dropout": profile.dropout,
         "overlap_dp": profile.overlap_dp and not apart,
         "overlap_tp": profile.overlap_tp and not apart,
+        "scatter_gather": profile.scatter_gather and degrees["tp"] > 1 and degrees["pp"] > 1,
         "per_parameter": profile.per_parameter,
         "sequence_parallel": _sequence_parallel(row, profile) if degrees["tp"] > 1 else None,
     }
