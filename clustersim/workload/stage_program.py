@@ -55,11 +55,12 @@ def stage_program(
     program = Program(f"stage {stage}")
     blocks = [p.block for chunk in chunks for p in chunk.placed]
     resident: Counter[str] = Counter()
-    updates, gathered = [], []
+    updates, gathered, copied = [], [], 0
     for kind in kinds:
         own = weights_of(kind, blocks, shard, plan)
         resident.update(own.resident_bytes())
         updates += [own.update()] if own.parameters else []
+        copied += own.update_workspace()
         whole = own.gathered_nbytes()
         if whole:
             gathered.append(
@@ -84,7 +85,14 @@ def stage_program(
         shared = write_shared(program, chunks, reduced, shard, plan)
         ready = sorted({*(r.op for r in reduced), *shared, *trail.exits})
         whole_here = [program.add(op, stream=op.slot, after=ready, phase="optimizer") for op in gathered]
-        update = program.add(step, stream="compute", after=whole_here or ready, phase="optimizer")
+        update = program.add(
+            step,
+            stream="compute",
+            after=whole_here or ready,
+            start_bytes={WORKSPACE: copied} if copied else None,
+            end_bytes={WORKSPACE: -copied} if copied else None,
+            phase="optimizer",
+        )
         exchanged = update
         if number == num_steps - 1:
             exchanged = write_exchange(program, chunks, kinds, update=update)
