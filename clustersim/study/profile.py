@@ -23,8 +23,8 @@ class Profile:
     Parameters
     ----------
     name, description : str
-    attention, dropout, overlap_dp, overlap_tp, scatter_gather, tp_overlap, dispatch, context, per_parameter, placeholders,
-    recompute_modules
+    attention, dropout, overlap_dp, overlap_tp, scatter_gather, tp_overlap, dispatch, context, per_parameter,
+    placeholders, recompute_modules
         as in :class:`clustersim.workload.plan.ParallelPlan`
     sequence_parallel : bool
         with tp above 1
