@@ -182,6 +182,9 @@ def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[i
     if batch is None and micro is not None and degrees["pp"] == 1 and row.metric not in MEMORY_METRICS:
         assumed.append("batch: one micro-batch a step")
         batch = micro * degrees["dp"]
+    if batch is None and row.metric in LAYER_METRICS:
+        assumed.append("batch: as many micro-batches in flight as the schedule lets in")
+        batch = (degrees["pp"] if (row.vpp or 1) > 1 else 1) * (micro or 1) * degrees["dp"]
     if batch is None and row.metric in MEMORY_METRICS:
         assumed.append("batch: twice as many micro-batches as stages; the peak is the same with more")
         batch = 2 * degrees["pp"] * (micro or 1) * degrees["dp"]
