@@ -40,6 +40,9 @@ _WITHIN = re.compile(r"zero-1 within (\d+)", re.IGNORECASE)
 _ROUNDED = 0.05
 """Part of a batch by which it may miss whole micro-batches on every replica: published ones are round numbers."""
 
+_MICRO = "batch: micro-batch 1"
+"""Where none is published, and the batch is more than one sequence a replica."""
+
 LAYER_TIME = "layer_forward_backward_time"
 """Time of one layer, forward and backward, without embedding, head, optimizer and pipeline."""
 
@@ -135,7 +138,7 @@ def layout_of(row: StepRow, profile: Profile, recipe: Mapping[str, Any] = Mappin
         micro_batch=micro,
         seq_len=seq_len,
         assumptions=tuple(assumed),
-        published=batch == (row.global_batch or batch),
+        published=batch == (row.global_batch or batch) and _MICRO not in assumed,
     )
 
 
@@ -180,6 +183,9 @@ def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[i
     if batch is None and micro is not None and degrees["pp"] == 1 and row.metric not in MEMORY_METRICS:
         assumed.append("batch: one micro-batch a step")
         batch = micro * degrees["dp"]
+    if batch is None and row.metric in LAYER_METRICS:
+        assumed.append("batch: as many micro-batches in flight as the schedule lets in")
+        batch = (degrees["pp"] if (row.vpp or 1) > 1 else 1) * (micro or 1) * degrees["dp"]
     if batch is None and row.metric in MEMORY_METRICS:
         assumed.append("batch: twice as many micro-batches as stages; the peak is the same with more")
         batch = 2 * degrees["pp"] * (micro or 1) * degrees["dp"]
@@ -191,8 +197,8 @@ def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[i
             micro = batch // (row.grad_accum * degrees["dp"])
         elif degrees["pp"] > 1 and row.metric in MEMORY_METRICS and row.metric not in LAYER_METRICS:
             raise RefusedError("batch", "the micro-batch is not published, and what a stage holds goes with it")
-        else:
-            assumed.append("batch: micro-batch 1")
+        elif batch > degrees["dp"]:
+            assumed.append(_MICRO)
     return row.seq_len, micro, _whole(batch, micro, degrees["dp"], assumed)
 
 
