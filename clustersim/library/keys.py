@@ -146,6 +146,9 @@ KEYS: Mapping[str, Key] = {
     "plan.prefetch": Key(Whole(0, 2**10), "layers gathered ahead of the one in use", 1),
     "plan.limit_gathers": Key(Flag(), "a gathering waits for room: at most plan.prefetch others are held", True),
     "plan.per_parameter": Key(Flag(), "weights split parameter by parameter and copied, as FSDP2 does", False),
+    "plan.placeholders": Key(
+        Word(("none", "passing", "kept")), "what stands for gradients that are added to their buffer at once", "none"
+    ),
     "plan.reshard": Key(Flag(), "gathered weights are given back after the forward pass", True),
     "plan.reduce_each": Key(
         Flag(), "gradients of each micro-batch are reduced", otherwise="true with plan.fsdp and plan.zero 2 and 3"
@@ -261,6 +264,9 @@ KEYS: Mapping[str, Key] = {
     "storage.nic": Key(Name("a NIC card"), "what a node reaches it through", otherwise="the topology's own"),
     "storage.over": Key(
         Word(("own", "compute")), "network that it is reached over", otherwise="the topology's own, or one of its own"
+    ),
+    "kernel_table": Key(
+        Name("a .csv or .parquet of measured kernels"), "own measurements, which stand before the GPU's kernel models"
     ),
     "communication.node": Key(
         Name("a communication card"), "what NCCL costs inside nodes", otherwise="the topology's own"

@@ -9,6 +9,7 @@ from clustersim.library.build import build
 from clustersim.library.card import read_card
 from clustersim.workload.context import Method
 from clustersim.workload.exchange import Dispatch
+from clustersim.workload.placeholders import Placeholders
 from clustersim.workload.shard import Attention
 from clustersim.workload.tensor_overlap import TpOverlap
 
@@ -22,7 +23,8 @@ class Profile:
     Parameters
     ----------
     name, description : str
-    attention, dropout, overlap_dp, overlap_tp, tp_overlap, dispatch, context, per_parameter, recompute_modules
+    attention, dropout, overlap_dp, overlap_tp, tp_overlap, dispatch, context, per_parameter, placeholders,
+    recompute_modules
         as in :class:`clustersim.workload.plan.ParallelPlan`
     sequence_parallel : bool
         with tp above 1
@@ -49,6 +51,7 @@ class Profile:
     dispatch: Dispatch = "all_to_all"
     context: Method = "zigzag"
     per_parameter: bool = False
+    placeholders: Placeholders = "none"
     recompute_modules: tuple[str, ...] = ("core",)
     fp8: str = "fp8"
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)

@@ -9,6 +9,7 @@ from clustersim.units import Unit
 from clustersim.workload.context import Method
 from clustersim.workload.exchange import Dispatch
 from clustersim.workload.optimizers.rule import Optimizer
+from clustersim.workload.placeholders import Placeholders
 from clustersim.workload.recompute import Recompute, RecomputeMethod
 from clustersim.workload.schedule import Schedule
 from clustersim.workload.shard import Attention, Dtype
@@ -135,6 +136,9 @@ class ParallelPlan:
     sequence_slices : int
         linear attention: parts of a sequence that are computed one after the other, so that only one is in memory; the
         backward pass runs the forward pass of each again
+    placeholders : {"none", "passing", "kept"}
+        what stands for gradients that products add to buffers of all gradients: nothing; a tensor of the weight's shape
+        while each product runs (Megatron-Core); one of each shape that stays (Transformer Engine from 2.4 on)
     dropout : bool
         as GPT-2 and GPT-3 train; later models do not
     overlap_dp : bool
@@ -198,6 +202,7 @@ class ParallelPlan:
     optimizer: str | Optimizer = "adam"
     attention: Attention = "flash"
     sequence_slices: int = 1
+    placeholders: Placeholders = "none"
     dropout: bool = False
     overlap_dp: bool = True
     overlap_tp: bool = True

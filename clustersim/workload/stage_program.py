@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from clustersim.workload.gradients import write_exchange, write_reductions, write_refresh, write_shared
 from clustersim.workload.layers.block import Block
 from clustersim.workload.op import Collective
-from clustersim.workload.passes.fragment import WEIGHTS
+from clustersim.workload.passes.fragment import WEIGHTS, WORKSPACE
 from clustersim.workload.pipeline import Trail, write_units
+from clustersim.workload.placeholders import kept_placeholders
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.program import Program
 from clustersim.workload.schedule import Overlapped, Unit
@@ -19,7 +20,7 @@ from clustersim.workload.sharding.replicas import Replicas
 from clustersim.workload.stage_chunk import StageChunk
 from clustersim.workload.weights import Weights
 
-__all__ = ["stage_program"]
+__all__ = ["stage_program", "weights_of"]
 
 OPTIMIZER = "gpu/optimizer"
 
@@ -54,11 +55,12 @@ def stage_program(
     program = Program(f"stage {stage}")
     blocks = [p.block for chunk in chunks for p in chunk.placed]
     resident: Counter[str] = Counter()
-    updates, gathered = [], []
+    updates, gathered, copied = [], [], 0
     for kind in kinds:
-        own = _weights(kind, blocks, shard, plan)
+        own = weights_of(kind, blocks, shard, plan)
         resident.update(own.resident_bytes())
         updates += [own.update()] if own.parameters else []
+        copied += own.update_workspace()
         whole = own.gathered_nbytes()
         if whole:
             gathered.append(
@@ -67,6 +69,8 @@ def stage_program(
         resident[WEIGHTS] += int(kind.sharding.extra_weights * own.parameters)
         resident[OPTIMIZER] += int(kind.sharding.exchange_state * -(-own.parameters // own.state_shards))
     resident[WEIGHTS] += WIDTH[shard.recipe.weights] * sum(block.frozen_parameters for block in blocks)
+    if plan.placeholders == "kept" and not kinds[0].in_passes:
+        resident[WORKSPACE] += kept_placeholders(blocks, WIDTH[shard.recipe.weights])
     program.resident.update({key: nbytes for key, nbytes in resident.items() if nbytes})
     step = replace(updates[0], kernels=tuple(kernel for one in updates for kernel in one.kernels))
 
@@ -81,7 +85,14 @@ def stage_program(
         shared = write_shared(program, chunks, reduced, shard, plan)
         ready = sorted({*(r.op for r in reduced), *shared, *trail.exits})
         whole_here = [program.add(op, stream=op.slot, after=ready, phase="optimizer") for op in gathered]
-        update = program.add(step, stream="compute", after=whole_here or ready, phase="optimizer")
+        update = program.add(
+            step,
+            stream="compute",
+            after=whole_here or ready,
+            start_bytes={WORKSPACE: copied} if copied else None,
+            end_bytes={WORKSPACE: -copied} if copied else None,
+            phase="optimizer",
+        )
         exchanged = update
         if number == num_steps - 1:
             exchanged = write_exchange(program, chunks, kinds, update=update)
@@ -94,7 +105,7 @@ def stage_program(
     return program
 
 
-def _weights(kind: Replicas, blocks: Sequence[Block], shard: Shard, plan: ParallelPlan) -> Weights:
+def weights_of(kind: Replicas, blocks: Sequence[Block], shard: Shard, plan: ParallelPlan) -> Weights:
     """Those of one kind in all blocks of a stage, split as their replicas divide them."""
     return Weights(
         parameters=sum(kind.parameters(block) for block in blocks),

@@ -140,11 +140,11 @@ def test_a_capacity_factor_scales_the_rows_of_experts(moe: Model, factor: float)
     assert any("padding" in note for note in job.notes) == (factor > 1)
 
 
-def test_few_tokens_make_as_many_launches_as_experts(moe: Model) -> None:
+def test_products_of_all_experts_are_one_launch(moe: Model) -> None:
     launches = kernels(step(moe, ep=2))
     gemms = {k: n for (name, k), n in launches.items() if name == "experts forward" and k.kind == "gemm"}
-    assert sorted((k.m, k.n) for k in gemms) == [(2 * S * K // E, H), (2 * S * K // E, 2 * F)]
-    assert set(gemms.values()) == {E // 2 * LAYERS * BATCH // 8}
+    assert sorted((k.m, k.n, k.batch) for k in gemms) == [(2 * S * K // E, n, E // 2) for n in (H, 2 * F)]
+    assert set(gemms.values()) == {LAYERS * BATCH // 8}
 
 
 def test_unequal_popularity_keeps_every_token(moe: Model) -> None:
@@ -153,7 +153,7 @@ def test_unequal_popularity_keeps_every_token(moe: Model) -> None:
     received = []
     for program in range(4):
         gemms = {k: n for (name, k), n in kernels(job, program).items() if name == "experts forward" and k.n == 2 * F}
-        received.append(sum(k.m * n for k, n in gemms.items()))
+        received.append(sum(k.flops // (2 * k.n * k.k) * n for k, n in gemms.items()))
     sends = 4 * S * K * LAYERS * BATCH // 8
     assert sum(received) == sends
     assert max(received) > 1.5 * min(received)
@@ -237,6 +237,37 @@ def test_a_module_that_predicts_a_second_token(moe: Model, flops_of: Callable[..
     whole = step(model, ep=4).programs[0].resident["gpu/weights"]
     halves = sum(p.resident["gpu/weights"] for p in step(model, ep=4, pp=2).programs)
     assert halves == whole + embedding  # the last stage has a copy of it
+
+
+def test_a_repeated_module_is_met_twice_and_held_once(
+    moe: Model, flops_of: Callable[..., int], run_untimed: Any
+) -> None:
+    once, twice = replace(moe, mtp=1, mtp_layout="*E"), replace(moe, mtp=2, mtp_layout="*E", mtp_repeated=True)
+    assert once.mtp_parameters == twice.mtp_parameters == replace(twice, mtp_repeated=False).mtp_parameters // 2
+    one, two = step(once, ep=4), step(twice, ep=4)
+    assert one.programs[0].resident["gpu/weights"] == two.programs[0].resident["gpu/weights"]
+    assert 2 * (one.ledger.model_flops - step(moe, ep=4).ledger.model_flops) == (
+        two.ledger.model_flops - step(moe, ep=4).ledger.model_flops
+    )
+    run = run_untimed(two)
+    assert run.complete
+    assert not any(run.left.values())
+    done = sum(flops_of(two.programs[k]) for k in two.program_of)
+    assert done == two.ledger.model_flops + BATCH * (LAYERS + 2) * moe.attention_features * S**2
+
+
+def test_latent_experts_send_and_compute_in_their_own_width(moe: Model, flops_of: Callable[..., int]) -> None:
+    assert moe.experts is not None
+    latent = replace(moe, experts=replace(moe.experts, latent=H // 4))
+    wide, narrow = step(moe, ep=4), step(latent, ep=4)
+    arrays = [job.programs[0].arrays() for job in (wide, narrow)]
+    sent = [{op.nbytes for op in a.ops if op.name.startswith(("dispatch", "combine"))} for a in arrays]
+    assert sent[1] == {nbytes // 4 for nbytes in sent[0]}
+    done = sum(flops_of(narrow.programs[k]) for k in narrow.program_of)
+    assert done == narrow.ledger.model_flops + BATCH * LAYERS * moe.attention_features * S**2
+    assert narrow.programs[0].resident["gpu/weights"] == wide.programs[0].resident["gpu/weights"] - 2 * LAYERS * (
+        E // 4 * (EXPERT - EXPERT // 4) - 2 * H * (H // 4)
+    )
 
 
 @pytest.mark.parametrize(

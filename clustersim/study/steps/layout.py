@@ -3,32 +3,50 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.profile import Profile
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.precision import WIDTH
+from clustersim.workload.sharding import ZeroWithin
 
-__all__ = ["MEMORY_METRICS", "Layout", "layout_of"]
+__all__ = ["LAYER_METRICS", "LAYER_TIME", "MEMORY_METRICS", "Layout", "layout_of"]
 
 _SCHEDULES = (
     ("1f1b-interleaved", "interleaved"),
-    ("zbb", "zb-h2"),
+    ("zbb", "zb-h1"),
     ("zbv", "zb-v"),
     ("v-half", "v-half"),
     ("v-min", "v-min"),
     ("zero bubble", "zb-h1"),
+    ("zero-bubble", "zb-h1"),
     ("dualpipe", "dualpipe"),
 )
-"""Words after "schedule" in a row's notes -> the schedule's name here."""
+"""Words after "schedule" in a row's notes -> the schedule's name here. Primus' zero bubble starts backward passes as
+soon as 1F1B does (``scheduler/algorithms/zerobubble.py``), as ZB-H1."""
 
 
 _CP_EP = re.compile(r"\bCP (\d+), EP (\d+)\b")
 """How notes of tables without such columns give cp and ep."""
 
-MEMORY_METRICS = ("peak memory", "max_memory_allocated")
+_WITHIN = re.compile(r"zero-1 within (\d+)", re.IGNORECASE)
+"""How sources say that neighbours share one copy of the optimizer state, and all sum their gradients."""
+
+_ROUNDED = 0.05
+"""Part of a batch by which it may miss whole micro-batches on every replica: published ones are round numbers."""
+
+LAYER_TIME = "layer_forward_backward_time"
+"""Time of one layer, forward and backward, without embedding, head, optimizer and pipeline."""
+
+LAYER_METRICS = ("activations", "parameters+optimizer", "activation memory relative to no recompute")
+"""Memory of the layers of the first stage: bytes of activations; of weights, gradients and optimizer; a percentage."""
+
+MEMORY_METRICS = ("peak memory", "max_memory_allocated", *LAYER_METRICS)
 """What a row may publish instead of a time."""
 
 
@@ -42,6 +60,8 @@ class Layout:
         with dp
     global_batch, micro_batch, seq_len : int
     assumptions : tuple[str, ...]
+    published : bool
+        whether degrees and batch are the row's own
     """
 
     plan: ParallelPlan
@@ -49,6 +69,7 @@ class Layout:
     micro_batch: int
     seq_len: int
     assumptions: tuple[str, ...]
+    published: bool = True
 
     @property
     def num_ranks(self) -> int:
@@ -57,8 +78,15 @@ class Layout:
         return (plan.dp or 1) * plan.tp * plan.cp * plan.pp
 
 
-def layout_of(row: StepRow, profile: Profile) -> Layout:
+def layout_of(row: StepRow, profile: Profile, recipe: Mapping[str, Any] = MappingProxyType({})) -> Layout:
     """The plan and the batch of a row.
+
+    Parameters
+    ----------
+    row : StepRow
+    profile : Profile
+    recipe : Mapping[str, Any]
+        fields of the plan that take the place of the profile's
 
     Raises
     ------
@@ -87,34 +115,49 @@ def layout_of(row: StepRow, profile: Profile) -> Layout:
     ep = row.ep or _noted(row)[1]
     if ep > 1:
         switches |= {"ep": ep, "dispatch": profile.dispatch}
+    sharding = _sharding(row, profile, degrees, assumed)
+    if sharding.get("zero", 3) < 2:
+        switches["placeholders"] = profile.placeholders
+    if row.metric in LAYER_METRICS:
+        assumed.append("model: its layers alone, without embedding and head, as papers on memory count")
     if apart:
         assumed.append("overlap: off, as the row says")
+    recomputed = {} if "recompute" in recipe else _recompute(row, profile, assumed)
     plan = ParallelPlan(
-        **degrees,
-        **switches,
-        **_sharding(row, profile, degrees, assumed),
-        **_recompute(row, profile, assumed),
-        **_schedule(row, degrees, assumed),
+        **(degrees | switches | sharding | recomputed | _schedule(row, degrees, assumed) | dict(recipe))
     )
-    return Layout(plan=plan, global_batch=batch, micro_batch=micro, seq_len=seq_len, assumptions=tuple(assumed))
+    if row.metric == LAYER_TIME:
+        assumed.append("model: one layer of it, the difference of two and of one")
+    return Layout(
+        plan=plan,
+        global_batch=batch,
+        micro_batch=micro,
+        seq_len=seq_len,
+        assumptions=tuple(assumed),
+        published=batch == (row.global_batch or batch),
+    )
 
 
 def _degrees(row: StepRow, assumed: list[str]) -> dict[str, int]:
     """tp, pp, cp and dp, whose product is the row's GPUs."""
-    if row.gpus is None:
+    gpus = row.gpus
+    if gpus is None and row.metric in LAYER_METRICS and row.tp is not None:
+        gpus = row.tp * (row.pp or 1)
+        assumed.append("gpus: those of one replica, no number is published")
+    if gpus is None:
         raise RefusedError("layout", "the number of GPUs is not published")
-    if row.tp is None and row.pp is None and row.gpus > 1:
-        raise RefusedError("layout", f"{row.gpus} GPUs without tp and pp")
+    if row.tp is None and row.pp is None and gpus > 1:
+        raise RefusedError("layout", f"{gpus} GPUs without tp and pp")
     found = {"tp": row.tp or 1, "pp": row.pp or 1, "cp": row.cp or _noted(row)[0]}
     replica = found["tp"] * found["pp"] * found["cp"]
-    dp = row.gpus // replica
-    if dp * replica != row.gpus:
-        raise RefusedError("numbers", f"{row.gpus} GPUs are no multiple of tp {row.tp} x pp {row.pp} x cp {row.cp}")
+    dp = gpus // replica
+    if dp * replica != gpus:
+        raise RefusedError("numbers", f"{gpus} GPUs are no multiple of tp {row.tp} x pp {row.pp} x cp {row.cp}")
     if row.dp is not None and row.dp != dp:
-        if row.dp * replica > row.gpus:
-            detail = f"tp {found['tp']} x pp {found['pp']} x cp {found['cp']} x dp {row.dp} on {row.gpus} GPUs"
+        if row.dp * replica > gpus:
+            detail = f"tp {found['tp']} x pp {found['pp']} x cp {found['cp']} x dp {row.dp} on {gpus} GPUs"
             raise RefusedError("numbers", detail)
-        assumed.append(f"gpus: dp {row.dp} uses {row.dp * replica} of the {row.gpus} GPUs")
+        assumed.append(f"gpus: dp {row.dp} uses {row.dp * replica} of the {gpus} GPUs")
         dp = row.dp
     return found | {"dp": dp}
 
@@ -145,13 +188,21 @@ def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[i
         micro = 1
         if row.grad_accum is not None and batch % (row.grad_accum * degrees["dp"]) == 0:
             micro = batch // (row.grad_accum * degrees["dp"])
+        elif degrees["pp"] > 1 and row.metric in MEMORY_METRICS and row.metric not in LAYER_METRICS:
+            raise RefusedError("batch", "the micro-batch is not published, and what a stage holds goes with it")
         else:
             assumed.append("batch: micro-batch 1")
-    if batch % (micro * degrees["dp"]):
-        raise RefusedError(
-            "numbers", f"global batch {batch} is no multiple of micro-batch {micro} x dp {degrees['dp']}"
-        )
-    return row.seq_len, micro, batch
+    return row.seq_len, micro, _whole(batch, micro, degrees["dp"], assumed)
+
+
+def _whole(batch: int, micro: int, dp: int, assumed: list[str]) -> int:
+    """The batch that is nearest to the published one and whole on every replica."""
+    nearest = max(1, round(batch / (micro * dp))) * micro * dp
+    if abs(nearest - batch) > _ROUNDED * batch:
+        raise RefusedError("numbers", f"global batch {batch} is no multiple of micro-batch {micro} x dp {dp}")
+    if nearest != batch:
+        assumed.append(f"batch: {nearest}; the published {batch} is no multiple of micro-batch {micro} x dp {dp}")
+    return nearest
 
 
 def _sequence_parallel(row: StepRow, profile: Profile) -> bool:
@@ -166,6 +217,7 @@ def _sharding(row: StepRow, profile: Profile, degrees: dict[str, int], assumed: 
     text = row.sharding.lower()
     ranks = degrees["dp"] * degrees["cp"]
     found: dict[str, Any] = {}
+    within = _WITHIN.search(text)
     if "zero-2 style" in text:
         found["zero"] = 2
     elif "fsdp" in text or "full_shard" in text or "shard_grad_op" in text:
@@ -174,12 +226,16 @@ def _sharding(row: StepRow, profile: Profile, degrees: dict[str, int], assumed: 
             found["reshard"] = False
         if "fsdp 128" in text and ranks > 128:
             found["hsdp"] = 128
+    elif within is not None and row.zero_stage in (1, None):
+        width = WIDTH["bf16"]
+        found |= {"sharding": ZeroWithin(inner=int(within[1]), weight=width, gradient=width), "gradient_dtype": "bf16"}
+        assumed.append("sharding: gradients summed over all ranks in the weights' dtype, as InternEvo does")
     elif row.zero_stage is not None:
         found["zero"] = row.zero_stage
     else:
         found["zero"] = profile.zero
         assumed.append(f"sharding: zero {profile.zero}, the profile's")
-    if "within" in text:
+    if "within" in text and "sharding" not in found:
         assumed.append(f"sharding: over all {ranks} ranks; published as {row.sharding!r}")
     if ranks == 1:
         found = {"zero": 0}

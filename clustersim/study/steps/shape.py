@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -12,6 +13,7 @@ from clustersim.readers.step_rows import StepRow
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.workload.model import Model
 from clustersim.workload.shape.experts import Experts
+from clustersim.workload.shape.lora import LoRA
 
 __all__ = ["model_of"]
 
@@ -37,9 +39,26 @@ _CARDS: tuple[tuple[str, str], ...] = (
     ("opt_13", "opt-1.3b"),
     ("gpt2_large", "gpt2-large"),
     ("nemotron_3_nano", "nemotron-3-nano"),
+    ("nemotron-3-nano", "nemotron-3-nano"),
+    ("nemotron_3_super", "nemotron-3-super"),
+    ("nemotron-3-super", "nemotron-3-super"),
     ("mamba", ""),
 )
 """Words of a model's name -> its card, the first that fits; a card that the library does not have refuses the row."""
+
+_NAMED: tuple[tuple[str, str], ...] = (
+    ("gpt 22b", "gpt-22b"),
+    ("gpt 175b", "gpt3-175b"),
+    ("gpt 530b", "gpt-530b"),
+    ("gpt 1t", "gpt-1t"),
+)
+"""The same for names that stand for more than one model: only where the row does not give all of its shape."""
+
+_ADAPTERS = LoRA(rank=32, targets=("q", "k", "v"))
+"""NeMo's and Megatron-Bridge's ``lora_tuning``: ``adapter_dim`` 32 on ``attention_qkv``, ``linear_qkv``."""
+
+_ONE_DENSE = (("simumax", "deepseek-v3"),)
+"""Words of a source, and a card of which it says elsewhere that one dense layer stands before those with experts."""
 
 _GPT: Mapping[str, Any] = {
     "norm": "layernorm",
@@ -68,14 +87,25 @@ def model_of(row: StepRow, seq_len: int) -> tuple[Model, list[str]]:
     RefusedError
         when the row gives no shape and its name is no card's
     """
+    model, assumptions = _whole_model(row, seq_len)
+    if re.search(r"\blora\b", row.notes.lower()) and model.adapters is None:
+        model = replace(model, adapters=_ADAPTERS)
+        assumptions.append(f"adapters: rank {_ADAPTERS.rank} on queries, keys and values, NeMo's default")
+    return model, assumptions
+
+
+def _whole_model(row: StepRow, seq_len: int) -> tuple[Model, list[str]]:
     name = row.model.lower()
     card = next((card for words, card in _CARDS if words in name), None)
-    if card == "" or (row.layers is None and card is None):
+    if card == "":
         raise RefusedError("model", f"model {row.model!r}")
     if card is not None:
         return _as_published(row, _card(card, row.model), seq_len)
     needed = {name: getattr(row, name) for name in ("layers", "hidden", "heads", "ffn", "vocab")}
     missing = [name for name, value in needed.items() if value is None]
+    named = next((card for words, card in _NAMED if words in name), None)
+    if missing and named is not None:
+        return _as_published(row, _card(named, row.model), seq_len)
     if missing:
         raise RefusedError("model", f"model {row.model!r} without {', '.join(missing)}")
     if row.experts:
@@ -103,6 +133,10 @@ def _as_published(row: StepRow, model: Model, seq_len: int) -> tuple[Model, list
     """A card with the row's own numbers."""
     given = {"num_layers": row.layers, "hidden": row.hidden, "num_heads": row.heads, "num_kv_heads": row.kv_heads}
     given |= {"vocab": row.vocab, "ffn_hidden": row.ffn if model.ffn_hidden else None}
+    if row.heads is not None and row.kv_heads is None and model.num_kv_heads == model.num_heads:
+        given["num_kv_heads"] = row.heads
+    if row.hidden and row.heads and model.head_dim * model.num_heads == model.hidden:
+        given["head_dim"] = row.hidden // row.heads
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     assumptions = [f"model: {model.name} for what the row does not give"]
     if model.num_layers != changes.get("num_layers", model.num_layers):
@@ -132,6 +166,9 @@ def _truncated(row: StepRow, model: Model, assumptions: list[str]) -> dict[str, 
     if experts is not None and experts.first_dense > 1:
         if "one dense layer" in row.notes.lower():
             changes["experts"] = replace(experts, first_dense=1)
+        elif any(words in row.source.lower() and card == model.name for words, card in _ONE_DENSE):
+            changes["experts"] = replace(experts, first_dense=1)
+            assumptions.append("model: one layer is dense, as in other tables of the source")
         else:
             assumptions.append(f"model: the first {experts.first_dense} layers are dense, as those of the whole model")
     return changes

@@ -9,12 +9,13 @@ quarter to within :data:`TOLERANCE`, it gives the time of the long one. Otherwis
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from clustersim.analysis.fits import out_of_memory
 from clustersim.analysis.summary import summary
+from clustersim.analysis.uncertainty import step_spread
 from clustersim.engine.simulate import simulate
 from clustersim.study.steps.step_job import StepJob
 from clustersim.trace.result import Result
@@ -52,6 +53,8 @@ class StepTime:
     parts_s : Mapping[str, float]
         mean over ranks of compute, exposed communication by axis, bubble and the like, of the step or of the longest
         short batch [s]
+    spread : float
+        standard deviation of the logarithm of ``seconds`` that residuals of kernels and collectives leave
     simulated : int
         micro-batches of the longest batch that was simulated
     notes : tuple[str, ...]
@@ -65,6 +68,7 @@ class StepTime:
     ledger: Ledger
     coverage: Mapping[str, float]
     parts_s: Mapping[str, float] = field(default_factory=dict)
+    spread: float = 0.0
     simulated: int
     notes: tuple[str, ...] = ()
 
@@ -77,6 +81,8 @@ def step_time(job: StepJob) -> StepTime:
     BadInput
         when the plan is not legal
     """
+    if job.one_layer:
+        return _one_layer(job)
     number = job.num_micro_batches
     for stages in _SHORT if _has_period(job) else ():
         short = stages * job.plan.pp
@@ -88,6 +94,15 @@ def step_time(job: StepJob) -> StepTime:
             return _told(job, result, _seconds(result) + after * (number - short), short)
     result = _run(job)
     return _told(job, result, _seconds(result), number)
+
+
+def _one_layer(job: StepJob) -> StepTime:
+    """Passes of a layer: those of a model of two without those of a model of one, the optimizer in neither."""
+    one, two = (
+        step_time(replace(job, one_layer=False, model=replace(job.model, num_layers=layers))) for layers in (1, 2)
+    )
+    seconds = (two.seconds - two.optimizer_s) - (one.seconds - one.optimizer_s)
+    return replace(one, seconds=seconds, optimizer_s=0.0, parts_s={"compute": seconds})
 
 
 def _has_period(job: StepJob) -> bool:
@@ -155,6 +170,7 @@ def _told(job: StepJob, result: Result, seconds: float, simulated: int) -> StepT
         ),
         coverage=said["coverage"],
         parts_s=parts,
+        spread=step_spread(result.record.timed, said["breakdown_s"]),
         simulated=simulated,
         notes=tuple(said["warnings"]),
     )

@@ -1,7 +1,8 @@
-"""The LM head and its loss, split over tensor-parallel ranks by vocabulary."""
+"""The LM head and its loss, a block each, split over tensor-parallel ranks by vocabulary."""
 
 from __future__ import annotations
 
+from clustersim.hardware.kernel import Kernel
 from clustersim.workload.layers.block import Block
 from clustersim.workload.layers.embedding import embedding_parameters
 from clustersim.workload.layers.kernels import (
@@ -16,16 +17,13 @@ from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Collective, Compute
 from clustersim.workload.shard import Shard
 
-__all__ = ["head", "loss_reductions"]
+__all__ = ["head", "loss", "loss_reductions"]
 
 
 def head(shard: Shard, *, tied_here: bool) -> Block:
-    """Logits, cross-entropy in fp32, and their gradients.
+    """Logits: a GEMM forward, two backward. A model whose head is narrower than h projects first.
 
-    Forward: a GEMM; then passes over the logits, each fused by the compiler: cast to fp32 (w + 4 bytes an element), row
-    maximum (4), subtract, exponentiate and sum (8), normalise (8). The probabilities are kept in fp32, as in
-    Megatron-LM. Backward: subtract the target and scale in place (8), cast (4 + w), two GEMMs. A model whose head is
-    narrower than h projects first.
+    The logits belong to the loss from its own start on, and their gradients to the head from its end.
 
     Parameters
     ----------
@@ -36,18 +34,8 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
     model, rows, w = shard.model, shard.tokens, shard.width
     logits, plain = rows * shard.vocab, shard.unquantised
     shape = (shard.embedding_dim, shard.vocab)
-    forward = [
-        *linear(plain, *shape),
-        memory_pass((w + 4) * logits, dtype="fp32"),
-        memory_pass(4 * logits, dtype="fp32"),
-        memory_pass(8 * logits, dtype="fp32"),
-        memory_pass(8 * logits, dtype="fp32"),
-    ]
-    backward = [
-        memory_pass(8 * logits, dtype="fp32"),
-        memory_pass((4 + w) * logits, dtype="fp32"),
-        *linear_input_gradient(plain, *shape),
-    ]
+    forward = [*linear(plain, *shape)]
+    backward = [*linear_input_gradient(plain, *shape)]
     weight_gradient = [*linear_weight_gradient(plain, *shape)]
     shapes = [shape]
     matrices = [] if tied_here else [Matrix(features_in=shape[0], features_out=shape[1], hidden=False)]
@@ -62,26 +50,53 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
         projection, projected = model.hidden * model.embedding_dim, w * rows * model.embedding_dim
     return Block(
         kind="head",
-        forward=serial(Compute(name="head and loss forward", kind="head", kernels=tuple(forward))),
+        forward=serial(Compute(name="head forward", kind="head", kernels=tuple(forward))),
         backward=(
-            Piece(op=Compute(name="head and loss backward", kind="head", kernels=tuple(backward))),
+            Piece(op=Compute(name="head backward", kind="head", kernels=tuple(backward))),
             Piece(op=Compute(name="head weight gradient", kind="head", kernels=tuple(weight_gradient)), weight=True),
         ),
         parameters=(0 if tied_here else embedding_parameters(shard)) + model.head_bias * shard.vocab + projection,
         replicated_parameters=projection,
         matrices=tuple(matrices),
         gathers=True,
-        kept=shard.residual_nbytes + projected + 4 * logits,
+        kept=shard.residual_nbytes + projected,
         weight_kept=weight_gradient_nbytes(plain, *shapes),
         forward_workspace=w * logits,
         backward_workspace=w * logits + shard.full_nbytes,
     )
 
 
+def loss(shard: Shard) -> Block:
+    """Cross-entropy in fp32 over logits of w bytes, and their gradients.
+
+    Forward passes over the logits, each fused by the compiler: cast to fp32 (w + 4 bytes an element), row maximum (4),
+    subtract, exponentiate and sum (8), normalise (8); all but the first in place. The probabilities are kept in fp32.
+    Backward: subtract the target and scale in place (8), cast (4 + w); the probabilities go before the head's products.
+
+    References
+    ----------
+    Megatron-LM, ``megatron/core/tensor_parallel/cross_entropy.py`` and ``fusions/fused_cross_entropy.py``.
+    """
+    w, logits = shard.width, shard.tokens * shard.vocab
+    forward, backward = ((w + 4, 4, 8, 8), (8, 4 + w))
+
+    def passes(widths: tuple[int, ...]) -> tuple[Kernel, ...]:
+        return tuple(memory_pass(width * logits, dtype="fp32") for width in widths)
+
+    return Block(
+        kind="loss",
+        forward=serial(Compute(name="loss forward", kind="head", kernels=passes(forward))),
+        backward=serial(Compute(name="loss backward", kind="head", kernels=passes(backward))),
+        kept=4 * logits,
+        forward_workspace=w * logits,
+        backward_workspace=w * logits,
+    )
+
+
 def loss_reductions(shard: Shard) -> tuple[Collective, ...]:
     """Three all-reduces of one fp32 number a token: row maximum, target logit, sum of exponentials.
 
-    They stand between the passes of :func:`head` and are shown after it.
+    They stand between the passes of :func:`loss` and are shown after it.
 
     References
     ----------

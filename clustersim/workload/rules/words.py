@@ -9,6 +9,7 @@ from clustersim.faults import Fault, nearest_name
 from clustersim.workload.case import Case
 from clustersim.workload.context import METHODS
 from clustersim.workload.optimizer import OPTIMIZERS
+from clustersim.workload.placeholders import Placeholders
 from clustersim.workload.precision import RECIPES, Recipe
 from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
 from clustersim.workload.schedule import SCHEDULES, is_path
@@ -30,6 +31,7 @@ def word_faults(case: Case) -> Iterator[Fault]:
         ("plan.recompute_method", plan.recompute_method, get_args(RecomputeMethod)),
         ("plan.attention", plan.attention, get_args(Attention)),
         ("plan.context", plan.context, tuple(METHODS)),
+        ("plan.placeholders", plan.placeholders, get_args(Placeholders)),
         ("plan.sync_dtype", plan.sync_dtype, tuple(WIDTH)),
     ]
     optional = {f"plan.{name}": getattr(plan, name) for name in ("gradient_dtype", "gather_dtype", "reduce_dtype")}
