@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from multiprocessing import get_context
 
@@ -57,13 +58,24 @@ def predict(
     progress : callable, optional
         called with the fraction of the jobs that are done
     """
-    outcomes = [_placed(row) for row in rows]
-    jobs = list(dict.fromkeys(outcome.measured.job for outcome in outcomes if outcome.measured))
-    # the longest first, so that no process is left alone with one at the end
-    jobs.sort(key=lambda job: -job.plan.pp * job.model.num_layers * min(job.num_micro_batches, 8 * job.plan.pp))
-    times = _times(jobs, processes, progress)
+    with nullcontext() if processes == 1 else ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        # rows that stand together are often alike: what a process has loaded for one serves the next
+        outcomes = list(map(_placed, rows) if pool is None else pool.map(_placed, rows, chunksize=16))
+        jobs = list(dict.fromkeys(outcome.measured.job for outcome in outcomes if outcome.measured))
+        # the longest first, so that no process is left alone with one at the end
+        jobs.sort(key=lambda job: -job.plan.pp * job.model.num_layers * min(job.num_micro_batches, 8 * job.plan.pp))
+        alike: dict[StepJob, list[StepJob]] = {}
+        for job in jobs:
+            alike.setdefault(job.with_micro_batches(1), []).append(job)
+        groups = list(alike.values())
+        found: dict[StepJob, StepTime | RefusedError] = {}
+        for group, times in zip(groups, map(_timed, groups) if pool is None else pool.map(_timed, groups), strict=True):
+            for job, time in zip(group, times, strict=True):
+                found[job] = time if isinstance(time, StepTime) else RefusedError(*time)
+            if progress is not None:
+                progress(len(found) / len(jobs))
     return [
-        outcome if outcome.measured is None else _told(outcome, times[outcome.measured.job]) for outcome in outcomes
+        outcome if outcome.measured is None else _told(outcome, found[outcome.measured.job]) for outcome in outcomes
     ]
 
 
@@ -80,31 +92,6 @@ def _told(outcome: StepOutcome, time: StepTime | RefusedError) -> StepOutcome:
     if isinstance(time, RefusedError):
         return StepOutcome(row=row, measured=measured, reason=time.reason, detail=time.detail)
     return StepOutcome(row=row, measured=measured, step=time)
-
-
-def _times(
-    jobs: Sequence[StepJob], processes: int, progress: Callable[[float], None] | None
-) -> dict[StepJob, StepTime | RefusedError]:
-    found: dict[StepJob, StepTime | RefusedError] = {}
-    alike: dict[StepJob, list[StepJob]] = {}
-    for job in jobs:
-        alike.setdefault(job.with_micro_batches(1), []).append(job)
-
-    def done(alike: Sequence[StepJob], times: Sequence[StepTime | tuple[str, str]]) -> None:
-        for job, time in zip(alike, times, strict=True):
-            found[job] = time if isinstance(time, StepTime) else RefusedError(*time)
-        if progress is not None:
-            progress(len(found) / len(jobs))
-
-    if processes == 1:
-        for group in alike.values():
-            done(group, _timed(group))
-        return found
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        running = {pool.submit(_timed, group): group for group in alike.values()}
-        for future in as_completed(running):
-            done(running[future], future.result())
-    return found
 
 
 def _timed(alike: Sequence[StepJob]) -> list[StepTime | tuple[str, str]]:

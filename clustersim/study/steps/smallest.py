@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from clustersim.faults import BadInput
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.steps.recipe import recipe_of
 from clustersim.study.steps.refusal import RefusedError
-from clustersim.study.steps.step_job import MeasuredStep, place
+from clustersim.study.steps.step_job import MeasuredStep, StepJob, place
 from clustersim.study.steps.timing import step_time
 
 __all__ = ["placed"]
@@ -63,4 +64,10 @@ def _degrees(row: StepRow) -> list[tuple[int, int]]:
 def _fits(measured: MeasuredStep) -> bool:
     """Whether it does with as many micro-batches as fill its pipeline."""
     job = measured.job
-    return step_time(job.with_micro_batches(min(job.num_micro_batches, job.plan.pp))).fits
+    return _holds(job.with_micro_batches(min(job.num_micro_batches, job.plan.pp)))
+
+
+@lru_cache(maxsize=1024)
+def _holds(job: StepJob) -> bool:
+    """Whether every GPU has room: many rows of a file ask for the same few jobs."""
+    return step_time(job).fits
