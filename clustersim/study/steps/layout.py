@@ -40,6 +40,9 @@ _WITHIN = re.compile(r"zero-1 within (\d+)", re.IGNORECASE)
 _ROUNDED = 0.05
 """Part of a batch by which it may miss whole micro-batches on every replica: published ones are round numbers."""
 
+_MICRO = "batch: micro-batch 1"
+"""Where none is published, and the batch is more than one sequence a replica."""
+
 LAYER_TIME = "layer_forward_backward_time"
 """Time of one layer, forward and backward, without embedding, head, optimizer and pipeline."""
 
@@ -134,7 +137,7 @@ def layout_of(row: StepRow, profile: Profile, recipe: Mapping[str, Any] = Mappin
         micro_batch=micro,
         seq_len=seq_len,
         assumptions=tuple(assumed),
-        published=batch == (row.global_batch or batch),
+        published=batch == (row.global_batch or batch) and _MICRO not in assumed,
     )
 
 
@@ -190,8 +193,8 @@ def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[i
             micro = batch // (row.grad_accum * degrees["dp"])
         elif degrees["pp"] > 1 and row.metric in MEMORY_METRICS and row.metric not in LAYER_METRICS:
             raise RefusedError("batch", "the micro-batch is not published, and what a stage holds goes with it")
-        else:
-            assumed.append("batch: micro-batch 1")
+        elif batch > degrees["dp"]:
+            assumed.append(_MICRO)
     return row.seq_len, micro, _whole(batch, micro, degrees["dp"], assumed)
 
 

@@ -122,6 +122,32 @@ def test_a_domain_of_72_is_filled_with_64() -> None:
     assert placed[63:66] == [63, 72, 73]
 
 
+@pytest.mark.parametrize(
+    ("hardware", "link", "known"),
+    [
+        ("A100-SXM4-40GB", "RoCE 1600 Gb/s node-to-node (8x200)", True),
+        ("V100-SXM2-32GB (Jean Zay, 4 GPU node)", "NVLink2; 100 Gb/s Omni-Path", True),
+        ("MI250X (counted per GCD)", "Infinity Fabric; 4x200 Gb/s Slingshot-11 per node (8 GCD)", True),
+        ("A100-SXM4-80GB", "NVLink3; IB", False),
+    ],
+)
+def test_networks_that_are_told(hardware: str, link: str, known: bool) -> None:
+    step = place(row(hardware=hardware, interconnect=link, nodes=None, gpus=32, tp=4, pp=2, global_batch=16))
+    assert step.known_network == known
+
+
+def test_four_gpus_of_jean_zay_have_a_port_each() -> None:
+    link = "NVLink2; 100 Gb/s Omni-Path"
+    machine = place(row(hardware="V100-SXM2-32GB (Jean Zay, 4 GPU node)", interconnect=link, nodes=4)).job.machine
+    assert (machine.ranks_per_node, dict(machine.changes)["nics_per_node"]) == (4, 8)
+
+
+def test_an_assumed_micro_batch_is_told_where_there_is_a_choice() -> None:
+    free, forced = place(row(micro_batch=None)), place(row(micro_batch=None, global_batch=2))
+    assert (free.published, forced.published) == (False, True)
+    assert (free.job.micro_batch, forced.job.micro_batch) == (1, 1)
+
+
 def test_half_used_nodes() -> None:
     devices = place(row(gpus=8, nodes=2, tp=2)).job.machine.devices(8)
     assert devices == [0, 1, 2, 3, 8, 9, 10, 11]

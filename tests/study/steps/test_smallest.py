@@ -53,7 +53,7 @@ def test_what_does_not_fit_is_split_no_further_than_it_must() -> None:
 
 
 def test_a_published_layout_is_left_alone() -> None:
-    row = replace(ROW, tp=4, pp=1)
+    row = replace(ROW, tp=4, pp=1, micro_batch=1)
     assert placed(row) == place(row)
     assert place(row).published
 
