@@ -58,9 +58,7 @@ def cards_without(publisher: str) -> dict[str, str]:
     node = load_part("communication", NODE)
     starts = Calibration(
         nodes={name: replace(node, name=name) for name in nodes | {row.node for row in others}},
-        networks={
-            name: replace(network_start(name), name=name) for name in networks | {row.network for row in others}
-        },
+        networks={name: replace(network_start(name), name=name) for name in networks | {row.network for row in others}},
     )
     best = calibrate(others, starts)
     for kind, names, cards, began in (

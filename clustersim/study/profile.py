@@ -23,8 +23,8 @@ class Profile:
     Parameters
     ----------
     name, description : str
-    attention, dropout, overlap_dp, overlap_tp, tp_overlap, dispatch, context, per_parameter, placeholders,
-    recompute_modules
+    attention, dropout, overlap_dp, overlap_tp, scatter_gather, tp_overlap, dispatch, context, per_parameter,
+    placeholders, recompute_modules
         as in :class:`clustersim.workload.plan.ParallelPlan`
     sequence_parallel : bool
         with tp above 1
@@ -47,6 +47,7 @@ class Profile:
     overlap_tp: bool
     zero: int
     counts_recompute: bool
+    scatter_gather: bool = False
     tp_overlap: TpOverlap = "none"
     dispatch: Dispatch = "all_to_all"
     context: Method = "zigzag"

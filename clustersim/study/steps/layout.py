@@ -108,6 +108,7 @@ def layout_of(row: StepRow, profile: Profile, recipe: Mapping[str, Any] = Mappin
         "dropout": profile.dropout,
         "overlap_dp": profile.overlap_dp and not apart,
         "overlap_tp": profile.overlap_tp and not apart,
+        "scatter_gather": profile.scatter_gather and degrees["tp"] > 1 and degrees["pp"] > 1,
         "per_parameter": profile.per_parameter,
         "sequence_parallel": _sequence_parallel(row, profile) if degrees["tp"] > 1 else None,
     }
@@ -182,6 +183,9 @@ def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[i
     if batch is None and micro is not None and degrees["pp"] == 1 and row.metric not in MEMORY_METRICS:
         assumed.append("batch: one micro-batch a step")
         batch = micro * degrees["dp"]
+    if batch is None and row.metric in LAYER_METRICS:
+        assumed.append("batch: as many micro-batches in flight as the schedule lets in")
+        batch = (degrees["pp"] if (row.vpp or 1) > 1 else 1) * (micro or 1) * degrees["dp"]
     if batch is None and row.metric in MEMORY_METRICS:
         assumed.append("batch: twice as many micro-batches as stages; the peak is the same with more")
         batch = 2 * degrees["pp"] * (micro or 1) * degrees["dp"]
