@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.flat import Flat
-from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, Lane, Rendezvous
+from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, STRUNG, Lane, Rendezvous
 from clustersim.engine.local import paths
 from clustersim.engine.role import Role
 from clustersim.engine.scene import LaneSpec, Scene, Signature
+from clustersim.engine.strand import Strands, find_strands
 from clustersim.workload.op import Compute, HostWork
 
 __all__ = ["lanes_of", "meetings_of"]
@@ -26,7 +27,7 @@ def lanes_of(scene: Scene, steps: Sequence[int]) -> list[Lane]:
     steps : Sequence[int]
         optimizer steps of each job
     """
-    cast: dict[tuple[object, ...], tuple[list[int], dict[int, int]]] = {}
+    cast: dict[tuple[object, ...], tuple[list[int], dict[int, int], Strands]] = {}
     lanes = []
     for spec in scene.lanes:
         role = scene.system.role(spec.program, steps[spec.job])
@@ -39,7 +40,7 @@ def lanes_of(scene: Scene, steps: Sequence[int]) -> list[Lane]:
             )
             continue
         code = _code(spec.signatures)
-        key = (spec.program, role.steps, *code, taken.tobytes(), alone.tobytes(), id(spec.crowded))
+        key = (spec.program, spec.kind, role.steps, *code, taken.tobytes(), alone.tobytes(), id(spec.crowded))
         if key not in cast:
             cast[key] = _ends(spec, role, spec.signatures, role.op, taken, alone)
         lanes.append(Lane(spec, role, spec.signatures, role.op_list, *cast[key]))
@@ -75,11 +76,9 @@ def _ends(
     kind: NDArray[np.int64],
     taken: NDArray[np.float64],
     alone: NDArray[np.int64],
-) -> tuple[list[int], dict[int, int]]:
+) -> tuple[list[int], dict[int, int], Strands]:
     """By op its duration where nothing can change it, else how its end is found; the same for ops behind pools."""
     flat = role.flat
-    if not len(kind):
-        return [], {}
     ns = np.array(_code(signatures), dtype=np.int64)[kind]
     crowded = np.tile(spec.crowded, flat.steps)
     # where a rank's own memory is never short, ops that use nothing else need not be watched
@@ -104,7 +103,22 @@ def _ends(
     ns[joint] = alone[joint]
     granted = {k: int(ns[k]) for k in flat.pooled}
     ns[list(granted)] = POOLED
-    return ns.tolist(), granted
+    strands = _strands(
+        spec, flat, ns, duration[kind], np.array([0 if s is None else s.sm_ns for s in signatures])[kind]
+    )
+    return ns.tolist(), granted, strands
+
+
+def _strands(
+    spec: LaneSpec, flat: Flat, ns: NDArray[np.int64], duration: NDArray[np.int64], sm_ns: NDArray[np.int64]
+) -> Strands:
+    """The strands of a lane; in ``ns`` their ops are coded so."""
+    plain = (ns >= 0) | (ns == SLOWED)
+    plain[list(flat.giving)] = False
+    slowed = ns == SLOWED
+    strands = find_strands(flat, plain, np.where(slowed, duration, ns), np.where(slowed, sm_ns, 0), spec.num_sms)
+    ns[strands.ops] = STRUNG
+    return strands
 
 
 def _joint_alone(scene: Scene, spec: LaneSpec, role: Role) -> NDArray[np.int64]:

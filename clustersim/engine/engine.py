@@ -18,16 +18,20 @@ from simpy.events import NORMAL, URGENT, Event, EventPriority
 
 from clustersim.engine.cast import lanes_of, meetings_of
 from clustersim.engine.deadlock import Deadlock, wait_for
-from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, Lane, Rendezvous
+from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, STRUNG, Lane, Rendezvous
 from clustersim.engine.limits import LimitReached, Limits
 from clustersim.engine.scene import ONE, Scene, Signature
 from clustersim.engine.sharing import Activity, Sharing
 from clustersim.engine.stores import Stores
+from clustersim.engine.strand import Stretch
 
 __all__ = ["Engine"]
 
 _LAST = EventPriority(2)
 """After all that happens at an instant."""
+
+_LATE = (ELASTIC, SLOWED, STRUNG)
+"""Ops that start when the collectives of the instant have taken their SMs: their speed is known then."""
 
 _NEVER = 1 << 62
 """An instant [ns] that no run reaches: 146 years."""
@@ -102,7 +106,7 @@ class Engine:
         self._shuffle = shuffle
         self._progress = progress
         self._timed: dict[int, list[tuple[Lane, int]]] = {}
-        self._active: dict[int, list[Activity]] = {}
+        self._active: dict[int, list[Activity | Stretch]] = {}
         self._special: list[tuple[Lane, int]] = []
         self._elastic: list[tuple[Lane, int]] = []
         self._recapped: dict[Lane, None] = {}
@@ -136,7 +140,7 @@ class Engine:
             activity
             for then, bucket in self._active.items()
             for activity in bucket
-            if activity.due == then and activity.owner.spec.job == job
+            if activity.due == then and type(activity) is Activity and activity.owner.spec.job == job
         }
         stopped_at = {
             (activity.owner, activity.number): (activity.signature.phase, activity.due) for activity in stopped
@@ -146,6 +150,7 @@ class Engine:
             if activity.demands:
                 self.sharing.remove(activity)
         for lane in gone:
+            self._cut_stretches(lane, now)
             lane.running.clear()
             lane.taken = 0
             lane.gives = None
@@ -156,6 +161,15 @@ class Engine:
                     lane.end[i] = now
         self.stores.forget(gone)
         self._wake(now)
+
+    def _cut_stretches(self, lane: Lane, now: int) -> None:
+        """Leave strands as they are now, their ops in progress as plain ones."""
+        for stretch in lane.stretches:
+            place, _ = stretch.place(now, begun=False)
+            lane.played.append((stretch.first, place + 1, stretch.since, stretch.taken))
+            stretch.due = -1
+        lane.stretches.clear()
+        lane.write(now)
 
     def _cut(self, lane: Lane, i: int, stopped: Mapping[tuple[Any, int], tuple[int, int]], now: int) -> None:
         """Leave in the history that an op in progress did only part of its work."""
@@ -237,6 +251,7 @@ class Engine:
         finally:
             if collecting:
                 gc.enable()
+            self._write()
         waiting = wait_for(self)
         if waiting:
             raise Deadlock(waiting)
@@ -244,11 +259,18 @@ class Engine:
     @property
     def stuck(self) -> list[Activity]:
         """Ops in progress that a resource holds at next to nothing."""
-        return [activity for activity in self._active.get(_NEVER, ()) if activity.due == _NEVER]
+        stuck = self._active.get(_NEVER, ())
+        return [activity for activity in stuck if type(activity) is Activity and activity.due == _NEVER]
 
     # --- instants ----------------------------------------------------------------------------------------------
 
+    def _write(self) -> None:
+        """Bring starts and ends of all lanes up to now."""
+        for lane in self.lanes:
+            lane.write(int(self.env.now))
+
     def _too_long(self, _: Event) -> None:
+        self._write()
         if any(end < 0 or end > self.env.now for lane in self.lanes for end in lane.end if lane not in self.cancelled):
             raise LimitReached(f"limits.simulated_s: {self._limits.simulated_s:g} s of simulated time used")
 
@@ -291,7 +313,7 @@ class Engine:
                                     timed[then] = [(lane, j)]
                                     if then not in active:
                                         schedule(event(callbacks), NORMAL, took)
-                            elif took in (ELASTIC, SLOWED):
+                            elif took in _LATE:
                                 elastic.append((lane, j))
                             else:
                                 special.append((lane, j))
@@ -302,7 +324,10 @@ class Engine:
                 for activity in finished:
                     if activity.due == now:
                         activity.due = -1
-                        self._finish(activity, now)
+                        if isinstance(activity, Stretch):
+                            self._end_stretch(activity)
+                        else:
+                            self._finish(activity, now)
             if special:
                 starting, special = special, []
                 self._special = special
@@ -319,9 +344,11 @@ class Engine:
             elif now in timed or now in active:
                 continue
             elif elastic:
-                # last, when the collectives of the instant have taken their SMs: their speed is known then
                 for lane, j in elastic:
-                    self._begin_elastic(lane, j, now)
+                    if lane.ns[j] == STRUNG:
+                        self._begin_stretch(lane, j, now)
+                    else:
+                        self._begin_elastic(lane, j, now)
                 elastic.clear()
             elif self.stores.changed:
                 for lane, j in self.stores.grant():
@@ -336,7 +363,7 @@ class Engine:
             if self._progress is not None:
                 self._progress(now)
 
-    def _push(self, activity: Activity, now: int, took: int) -> None:
+    def _push(self, activity: Activity | Stretch, now: int, took: int) -> None:
         then = activity.due = min(now + took, _NEVER)
         active = self._active
         if then in active:
@@ -353,7 +380,7 @@ class Engine:
         for j in lane.successors[i]:
             waits[j] -= 1
             if not waits[j]:
-                if lane.ns[j] in (ELASTIC, SLOWED):
+                if lane.ns[j] in _LATE:
                     self._elastic.append((lane, j))
                 else:
                     self._special.append((lane, j))
@@ -369,7 +396,7 @@ class Engine:
                 self._timed[then] = [(lane, j)]
                 if then not in self._active:
                     self.env.schedule(_Instant(self._callbacks), NORMAL, kind)
-        elif kind in (ELASTIC, SLOWED):
+        elif kind in _LATE:
             self._elastic.append((lane, j))
         elif kind == COLLECTIVE:
             meeting, k = lane.rendezvous[lane.slot[j]], lane.sequence[j]
@@ -389,6 +416,41 @@ class Engine:
             self.sharing.add(activity)
         self._push(activity, now, took)
 
+    def _begin_stretch(self, lane: Lane, j: int, now: int) -> None:
+        stretch = Stretch(lane, lane.strands.at[j], now, lane.taken)
+        lane.stretches[stretch] = None
+        self._push(stretch, now, stretch.end - now)
+
+    def _end_stretch(self, stretch: Stretch) -> None:
+        lane, strands, first = stretch.lane, stretch.strands, stretch.first
+        last = strands.stop[first]
+        lane.played.append((first, last, stretch.since, stretch.taken))
+        del lane.stretches[stretch]
+        self._release(lane, int(strands.ops[last - 1]))
+
+    def _go_on(self, lane: Lane, now: int) -> None:
+        """SMs were taken from strands in progress or given back: what is left of them goes on at its new speed."""
+        strands = lane.strands
+        for stretch in list(lane.stretches):
+            place, begun = stretch.place(now, begun=True)
+            if stretch.taken == lane.taken or place >= strands.slowed[place]:
+                continue
+            if place > stretch.first:
+                lane.played.append((stretch.first, place, stretch.since, stretch.taken))
+            op = int(strands.ops[place])
+            if begun == now or not strands.is_slowed(place):
+                stretch.first, stretch.since, stretch.taken = place, begun, lane.taken
+                self._push(stretch, now, stretch.end - now)
+            else:
+                del lane.stretches[stretch]
+                stretch.due = -1
+                signature = lane.unshared[lane.kind[op]]
+                assert signature is not None
+                took, cap = signature.beside(stretch.taken, lane.num_sms)
+                activity = lane.running[op] = Activity(lane, op, signature, cap, begun)
+                lane.start[op] = begun
+                self._push(activity, now, begun + took - now)
+
     def _meet(self, meeting: Rendezvous, k: int, now: int) -> None:
         """The last member has arrived: the collective starts for all."""
         signature = meeting.signatures[meeting.script[k]]
@@ -396,7 +458,7 @@ class Engine:
             lane.start[ops[k]] = now
             if signature.num_sms:
                 lane.taken += signature.num_sms
-                if lane.running:
+                if lane.running or lane.stretches:
                     self._recapped[lane] = None
         if signature.phases:
             self.turns[meeting, k] = []
@@ -430,7 +492,7 @@ class Engine:
             lane.end[ops[k]] = now
             if num_sms:
                 lane.taken -= num_sms
-                if lane.running:
+                if lane.running or lane.stretches:
                     self._recapped[lane] = None
             self._release(lane, ops[k])
 
@@ -438,6 +500,8 @@ class Engine:
         """Decide the rates that changed at this instant, and so when those ops will end."""
         rates: dict[Activity, int] = {}
         for lane in self._recapped:
+            if lane.stretches:
+                self._go_on(lane, now)
             for activity in lane.running.values():
                 _, cap = activity.signature.beside(lane.taken, lane.num_sms)
                 if cap != activity.cap:

@@ -25,8 +25,11 @@ class Flat:
     edges : NDArray[int64], shape (E, 2)
         (before, after) over all steps, sorted by ``after``
     successors : list[list[int]]
+        without what follows from others: where b waits for a and c for both, c stands after b only
     num_before : bytearray or list[int]
-        predecessors of each op; a template to copy
+        predecessors of each op among these; a template to copy
+    follower : NDArray[int64], shape (N,)
+        the op that is released by this one only and is all that this one releases, else -1
     roots : list[int]
         ops without predecessors
     slots : tuple[str, ...]
@@ -45,6 +48,7 @@ class Flat:
     edges: NDArray[np.int64]
     successors: list[list[int]]
     num_before: bytearray | list[int]
+    follower: NDArray[np.int64]
     roots: list[int]
     slots: tuple[str, ...]
     slot: list[int]
@@ -62,14 +66,17 @@ def flatten(arrays: Arrays, steps: int) -> Flat:
     n = len(arrays)
     total = n * steps
     edges = _all_edges(arrays, steps)
-    by_before = edges[np.argsort(edges[:, 0], kind="stable")]
-    ends = np.cumsum(np.bincount(edges[:, 0], minlength=total)).tolist()
-    targets = by_before[:, 1].tolist()
+    before, after = _direct(edges, total).T
+    released = np.bincount(before, minlength=total)
+    targets = after[np.argsort(before, kind="stable")].tolist()
     successors, first = [], 0
-    for last in ends:
+    for last in np.cumsum(released).tolist():
         successors.append(targets[first:last])
         first = last
-    count = np.bincount(edges[:, 1], minlength=total)
+    count = np.bincount(after, minlength=total)
+    alone = (released[before] == 1) & (count[after] == 1)
+    follower = np.full(total, -1, dtype=np.int64)
+    follower[before[alone]] = after[alone]
     small = not len(count) or int(count.max()) < 256
     slot = np.full(total, -1, dtype=np.int64)
     sequence = np.full(total, -1, dtype=np.int64)
@@ -91,6 +98,7 @@ def flatten(arrays: Arrays, steps: int) -> Flat:
         edges=edges,
         successors=successors,
         num_before=bytearray(count.astype(np.uint8).tobytes()) if small else count.tolist(),
+        follower=follower,
         roots=np.flatnonzero(count == 0).tolist(),
         slots=tuple(slots),
         slot=slot.tolist(),
@@ -99,6 +107,19 @@ def flatten(arrays: Arrays, steps: int) -> Flat:
         pooled=pooled,
         giving=giving,
     )
+
+
+def _direct(edges: NDArray[np.int64], num_ops: int) -> NDArray[np.int64]:
+    """Edges without those that two others imply, as far as neighbours in the list of an op's predecessors show it."""
+    key = edges[:, 1] * num_ops + edges[:, 0]
+    pair = np.flatnonzero(edges[1:, 1] == edges[:-1, 1])
+    first, second = edges[pair, 0], edges[pair + 1, 0]
+    implied = np.zeros(len(edges), dtype=bool)
+    for before, after, which in ((first, second, pair), (second, first, pair + 1)):
+        wanted = after * num_ops + before
+        at = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+        implied[which[key[at] == wanted]] = True
+    return edges[~implied]
 
 
 def _all_edges(arrays: Arrays, steps: int) -> NDArray[np.int64]:
@@ -117,7 +138,8 @@ def _all_edges(arrays: Arrays, steps: int) -> NDArray[np.int64]:
             joined = np.unique(np.concatenate(crossing), axis=0)
             parts.append((joined[None] + offsets[:-1] + np.array([0, n])).reshape(-1, 2))
     joined = np.concatenate(parts).astype(np.int64)
-    unique = np.unique(joined[:, 1] * (n * steps) + joined[:, 0])
+    keys = np.sort(joined[:, 1] * (n * steps) + joined[:, 0], kind="stable")
+    unique = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
     return np.stack([unique % (n * steps), unique // (n * steps)], axis=1)
 
 

@@ -9,12 +9,13 @@ from dataclasses import replace
 from clustersim.engine.role import Role
 from clustersim.engine.scene import LaneSpec, RendezvousSpec, Signature
 from clustersim.engine.sharing import Activity
+from clustersim.engine.strand import Played, Strands, Stretch
 
-__all__ = ["COLLECTIVE", "ELASTIC", "POOLED", "SLOWED", "Lane", "Rendezvous"]
+__all__ = ["COLLECTIVE", "ELASTIC", "POOLED", "SLOWED", "STRUNG", "Lane", "Rendezvous"]
 
-ELASTIC, COLLECTIVE, POOLED, SLOWED = -1, -2, -3, -4
+ELASTIC, COLLECTIVE, POOLED, SLOWED, STRUNG = -1, -2, -3, -4, -5
 """Codes in ``Lane.ns`` for ops whose end is not known when they start: on shared resources, joint, granted by a pool,
-or slowed by the SMs that a collective takes beside them."""
+slowed by the SMs that a collective takes beside them, or on a strand."""
 
 
 class Lane:
@@ -31,7 +32,13 @@ class Lane:
     gives : dict or None
         ops that give back to pools; None spares the look
     start, end : array of int64
-        by op [ns]; -1 before
+        by op [ns]; -1 before. Those on strands are written by :meth:`write`
+    strands : Strands
+        its ops that have the code ``STRUNG``
+    stretches : dict[Stretch, None]
+        strands in progress
+    played : list[Played]
+        what has been played of strands and is not written yet
     signatures, unshared : list[Signature | None]
         kinds of op, with and without their demands
     kind : list[int]
@@ -51,6 +58,7 @@ class Lane:
         "ns",
         "num_sms",
         "op",
+        "played",
         "rendezvous",
         "running",
         "sequence",
@@ -59,6 +67,8 @@ class Lane:
         "spec",
         "start",
         "stores",
+        "strands",
+        "stretches",
         "successors",
         "taken",
         "unshared",
@@ -73,6 +83,7 @@ class Lane:
         kind: list[int],
         ns: list[int],
         granted: dict[int, int],
+        strands: Strands,
     ) -> None:
         flat = role.flat
         self.spec = spec
@@ -95,6 +106,15 @@ class Lane:
         self.running: dict[int, Activity] = {}
         self.num_sms = spec.num_sms
         self.taken = 0
+        self.strands = strands
+        self.stretches: dict[Stretch, None] = {}
+        self.played: list[Played] = []
+
+    def write(self, now: int) -> None:
+        """Write start and end of what has been played of strands, that in progress as far as it has started."""
+        begun = [(s.first, s.place(now, begun=True)[0] + 1, s.since, s.taken) for s in self.stretches]
+        self.strands.write([*self.played, *begun], self.start, self.end)
+        self.played.clear()
 
 
 class Rendezvous:

@@ -1,9 +1,10 @@
 """Which resources can bind at all: the others leave the graph before the run.
 
 A resource whose capacity is at least the sum of the stand-alone rates of all that can cross it at once never slows
-anybody; nor does one whose users all load another, tighter one alike (a PCIe lane behind its network port). Ops of one
-stream never overlap, so each stream counts with its fastest op only; on a rank's own memory, where all its streams
-meet, only ops count together that the program lets run together.
+anybody; nor does one whose users all load another, tighter one alike (a PCIe lane behind its network port), nor one
+that narrower ones cannot fill together (an uplink above ports, ``implied.py``). Ops of one stream never overlap, so
+each stream counts with its fastest op only; on a rank's own memory, where all its streams meet, only ops count together
+that the program lets run together.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.engine.implied import find_implied
 from clustersim.engine.mix import mix
 from clustersim.engine.system import System
 from clustersim.workload.op import Collective
@@ -61,6 +63,7 @@ def find_live(system: System, steps: Sequence[int], declared: Iterable[int] = ()
         crowded, rows = {}, bound > 0
     else:
         rows = bound > capacity * HEAD_ROOM
+    rows[find_implied(system, rows, kept)] = False
     rows[kept] = True
     rows[_dominated(system, rows, kept)] = False
     return Live(rows=rows, crowded=crowded)

@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clustersim.workload.arrays import Arrays
 from clustersim.workload.op import Op
+from clustersim.workload.table import Table
 
 __all__ = ["Program"]
+
+_COLUMNS = ("op", "stream", "phase", "micro_batch", "layer", "stage")
+"""Of a program's rows: numbers of the op, its stream and its phase, and labels."""
+
+_MICRO_BATCH = _COLUMNS.index("micro_batch")
+_FIRST_OF_FOUR = np.array([1, 0, 0, 0])
 
 
 class Program:
@@ -40,21 +49,17 @@ class Program:
         self._phases: dict[str, int] = {}
         self._keys: dict[str, int] = {}
         self._pools: dict[str, int] = {}
-        self._op: list[int] = []
-        self._stream: list[int] = []
-        self._phase: list[int] = []
-        self._micro_batch: list[int] = []
-        self._layer: list[int] = []
-        self._stage: list[int] = []
-        self._before: list[int] = []
-        self._after: list[int] = []
-        self._carries: list[tuple[int, int]] = []
-        self._memory: list[tuple[int, int, int, int]] = []
-        self._pool_use: list[tuple[int, int, int, int]] = []
+        self._rows = Table(len(_COLUMNS))
+        self._waits = Table(2)
+        self._carries = Table(2)
+        self._memory = Table(4)
+        self._pool_use = Table(4)
+        self._copied: dict[Program, _Copy] = {}
+        self._woven: dict[tuple[Any, ...], tuple[Program, list[list[int]]]] = {}  # both live until it is frozen
         self._arrays: Arrays | None = None
 
     def __len__(self) -> int:
-        return len(self._op)
+        return len(self._rows)
 
     def __repr__(self) -> str:
         """One line: name, ops, streams."""
@@ -99,24 +104,25 @@ class Program:
         ValueError
             when ``after`` names an op that is not there yet
         """
-        number = len(self._op)
+        number = len(self._rows)
         for before in after:
             if not 0 <= before < number:
                 raise ValueError(f"{self.name}: op {number} ({op.name}): after={before} must name an earlier op")
-            self._before.append(before)
-            self._after.append(number)
-        self._op.append(self._ops.setdefault(op, len(self._ops)))
-        self._stream.append(self._streams.setdefault(stream, len(self._streams)))
-        self._phase.append(self._phases.setdefault(phase, len(self._phases)))
-        self._micro_batch.append(micro_batch)
-        self._layer.append(layer)
-        self._stage.append(stage)
+            self._waits.add(before, number)
+        self._rows.add(
+            self._ops.setdefault(op, len(self._ops)),
+            self._streams.setdefault(stream, len(self._streams)),
+            self._phases.setdefault(phase, len(self._phases)),
+            micro_batch,
+            layer,
+            stage,
+        )
         for at, changes in ((0, start_bytes), (1, end_bytes)):
             for key, nbytes in (changes or {}).items():
-                self._memory.append((number, at, self._keys.setdefault(key, len(self._keys)), nbytes))
+                self._memory.add(number, at, self._keys.setdefault(key, len(self._keys)), nbytes)
         for at, amounts in ((0, takes), (1, gives)):
             for pool, amount in (amounts or {}).items():
-                self._pool_use.append((number, at, self._pools.setdefault(pool, len(self._pools)), amount))
+                self._pool_use.add(number, at, self._pools.setdefault(pool, len(self._pools)), amount)
         self._arrays = None
         return number
 
@@ -134,27 +140,50 @@ class Program:
         micro_batch : int, optional
             label for all its ops instead of their own
         """
-        offset = len(self._op)
-        ops = [self._ops.setdefault(op, len(self._ops)) for op in other._ops]
-        streams = [self._streams.setdefault(name, len(self._streams)) for name in other._streams]
-        phases = [self._phases.setdefault(name, len(self._phases)) for name in other._phases]
-        keys = [self._keys.setdefault(name, len(self._keys)) for name in other._keys]
-        pools = [self._pools.setdefault(name, len(self._pools)) for name in other._pools]
-        self._op += [ops[k] for k in other._op]
-        self._stream += [streams[k] for k in other._stream]
-        self._phase += [phases[k] for k in other._phase]
-        self._micro_batch += other._micro_batch if micro_batch is None else [micro_batch] * len(other)
-        self._layer += other._layer
-        self._stage += other._stage
-        self._before += [k + offset for k in other._before]
-        self._after += [k + offset for k in other._after]
-        self._carries += [(a + offset, b + offset) for a, b in other._carries]
-        self._memory += [(k + offset, at, keys[key], nbytes) for k, at, key, nbytes in other._memory]
-        self._pool_use += [(k + offset, at, pools[pool], amount) for k, at, pool, amount in other._pool_use]
+        offset = self._append(other, micro_batch)
         for number, befores in (after or {}).items():
             self.depend(number + offset, after=befores)
+        return offset
+
+    def _append(self, other: Program, micro_batch: int | Sequence[int] | None) -> int:
+        """Append a copy and return its offset; of several micro-batches, the labels of ``other`` say which is whose."""
+        offset = len(self._rows)
+        copied = self._copied.get(other)
+        if copied is None or copied.lengths != other._lengths():
+            copied = self._copied[other] = self._copy_of(other)
+        rows = copied.rows
+        if micro_batch is not None:
+            rows = rows.copy()
+            own = micro_batch if isinstance(micro_batch, int) else np.array(micro_batch)[rows[:, _MICRO_BATCH]]
+            rows[:, _MICRO_BATCH] = own
+        self._rows.extend(rows)
+        self._waits.extend(copied.waits + offset)
+        self._carries.extend(copied.carries + offset)
+        self._memory.extend(copied.memory + _FIRST_OF_FOUR * offset)
+        self._pool_use.extend(copied.pool_use + _FIRST_OF_FOUR * offset)
         self._arrays = None
         return offset
+
+    def _copy_of(self, other: Program) -> _Copy:
+        """What a copy of ``other`` looks like here, but for its offset."""
+        rows, memory, pool_use = (t.rows().copy() for t in (other._rows, other._memory, other._pool_use))
+        rows[:, 0] = _numbers(other._ops, self._ops)[rows[:, 0]]
+        rows[:, 1] = _numbers(other._streams, self._streams)[rows[:, 1]]
+        rows[:, 2] = _numbers(other._phases, self._phases)[rows[:, 2]]
+        memory[:, 2] = _numbers(other._keys, self._keys)[memory[:, 2]]
+        pool_use[:, 2] = _numbers(other._pools, self._pools)[pool_use[:, 2]]
+        return _Copy(
+            lengths=other._lengths(),
+            rows=rows,
+            waits=other._waits.rows(),
+            carries=other._carries.rows(),
+            memory=memory,
+            pool_use=pool_use,
+        )
+
+    def _lengths(self) -> tuple[int, ...]:
+        """Programs only grow, so these say whether one has changed."""
+        return tuple(len(t) for t in (self._rows, self._waits, self._carries, self._memory, self._pool_use))
 
     def weave(self, others: Sequence[Program], *, micro_batches: Sequence[int]) -> list[Sequence[int]]:
         """Append copies of several fragments with their spans alternating, each evenly over the whole length.
@@ -175,75 +204,58 @@ class Program:
             for each fragment the numbers of its ops here
         """
         if len(others) == 1:
-            offset = self.extend(others[0], micro_batch=micro_batches[0])
+            offset = self._append(others[0], micro_batches[0])
             return [range(offset, offset + len(others[0]))]
-        parts = [Program(other.name) for other in others]
-        for part, other, micro_batch in zip(parts, others, micro_batches, strict=True):
-            part.extend(other, micro_batch=micro_batch)
-        order = sorted(
-            ((2 * span + 1) / (2 * spans[-1] + 2), -which, which, k)
-            for which, part in enumerate(parts)
-            for spans in [part._spans()]
-            for k, span in enumerate(spans)
-        )
-        offset = len(self._op)
-        places: list[list[int]] = [[0] * len(part) for part in parts]
-        for number, (*_, which, k) in enumerate(order):
-            places[which][k] = offset + number
-        apart = Program(self.name)
-        offsets = [apart.extend(part) for part in parts]
-        old = [offsets[which] + k for *_, which, k in order]
-        self._take(apart, old, {o: offset + n for n, o in enumerate(old)})
-        return list(places)
+        key = tuple((other, *other._lengths()) for other in others)
+        if key not in self._woven:
+            self._woven[key] = _weave(others)
+        woven, places = self._woven[key]
+        offset = self._append(woven, micro_batches)
+        return [[offset + n for n in place] for place in places]
 
     def _spans(self) -> list[int]:
         """For each op the number of its span, see :meth:`weave`."""
         kernels = self._streams.get("compute", -1)
-        waits = {
-            after
-            for before, after in zip(self._before, self._after, strict=True)
-            if self._stream[after] == kernels != self._stream[before]
-        }
-        number, spans = 0, []
-        for k in range(len(self)):
-            number += k > 0 and k in waits
-            spans.append(number)
+        before, after = self._waits.rows().T
+        stream = self._rows.rows()[:, 1]
+        begins = np.zeros(len(self), dtype=bool)
+        begins[after[(stream[after] == kernels) & (stream[before] != kernels)]] = True
+        begins[:1] = False
+        spans: list[int] = np.cumsum(begins).tolist()
         return spans
 
-    def _take(self, other: Program, order: Sequence[int], place: Mapping[int, int]) -> None:
-        """Append the ops of ``other`` in another order."""
-        ops, streams, phases = list(other._ops), list(other._streams), list(other._phases)
-        keys, pools = list(other._keys), list(other._pools)
-        for k in order:
-            self._op.append(self._ops.setdefault(ops[other._op[k]], len(self._ops)))
-            self._stream.append(self._streams.setdefault(streams[other._stream[k]], len(self._streams)))
-            self._phase.append(self._phases.setdefault(phases[other._phase[k]], len(self._phases)))
-            self._micro_batch.append(other._micro_batch[k])
-            self._layer.append(other._layer[k])
-            self._stage.append(other._stage[k])
-        self._before += [place[k] for k in other._before]
-        self._after += [place[k] for k in other._after]
-        self._carries += [(place[a], place[b]) for a, b in other._carries]
-        for k, at, key, nbytes in other._memory:
-            self._memory.append((place[k], at, self._keys.setdefault(keys[key], len(self._keys)), nbytes))
-        for k, at, pool, amount in other._pool_use:
-            self._pool_use.append((place[k], at, self._pools.setdefault(pools[pool], len(self._pools)), amount))
-        self._arrays = None
+    def _in_order(self, place: NDArray[np.int64]) -> Program:
+        """The same ops, op k at ``place[k]``; names are numbered as they come."""
+        other = Program(self.name)
+        rows = np.empty_like(self._rows.rows())
+        rows[place] = self._rows.rows()
+        rows[:, 0] = _renumbered(rows[:, 0], self._ops, other._ops)
+        rows[:, 1] = _renumbered(rows[:, 1], self._streams, other._streams)
+        rows[:, 2] = _renumbered(rows[:, 2], self._phases, other._phases)
+        other._rows.extend(rows)
+        other._waits.extend(place[self._waits.rows()])
+        other._carries.extend(place[self._carries.rows()])
+        for own_table, table in ((self._memory, other._memory), (self._pool_use, other._pool_use)):
+            moved = own_table.rows().copy()
+            moved[:, 0] = place[moved[:, 0]]
+            table.extend(moved)
+        other._keys.update(self._keys)
+        other._pools.update(self._pools)
+        return other
 
     def depend(self, op: int, *, after: Iterable[int]) -> None:
         """Make ``op`` wait for further ops; :func:`clustersim.workload.check.check` finds cycles made this way."""
         for before in after:
-            if not (0 <= before < len(self._op) and 0 <= op < len(self._op)):
+            if not (0 <= before < len(self._rows) and 0 <= op < len(self._rows)):
                 raise ValueError(f"{self.name}: op {op}: after={before} must name ops of this program")
-            self._before.append(before)
-            self._after.append(op)
+            self._waits.add(before, op)
         self._arrays = None
 
     def carry(self, before: int, after: int) -> None:
         """Make op ``after`` of the next step wait for op ``before`` of this one: the order that crosses steps."""
-        if not (0 <= before < len(self._op) and 0 <= after < len(self._op)):
+        if not (0 <= before < len(self._rows) and 0 <= after < len(self._rows)):
             raise ValueError(f"{self.name}: carry({before}, {after}) must name ops of this program")
-        self._carries.append((before, after))
+        self._carries.add(before, after)
         self._arrays = None
 
     def arrays(self) -> Arrays:
@@ -253,29 +265,34 @@ class Program:
         return self._arrays
 
     def _freeze(self) -> Arrays:
-        n = len(self._op)
-        stream = np.array(self._stream, dtype=np.int16)
-        explicit = np.array([self._before, self._after], dtype=np.int64).reshape(2, -1)
+        n = len(self._rows)
+        column = dict(zip(_COLUMNS, self._rows.rows().T, strict=True))
+        stream = column["stream"].astype(np.int16)
         by_stream = np.argsort(stream, kind="stable")
         same = stream[by_stream[1:]] == stream[by_stream[:-1]]
-        order = np.stack([by_stream[:-1][same], by_stream[1:][same]])
-        before, after = np.concatenate([explicit, order], axis=1) if n else explicit
-        unique = np.unique(after * max(n, 1) + before)
+        before, after = self._waits.rows().T
+        # sorted, not ``np.unique``: its hashing costs several times as much on keys that are nearly in order
+        edges = np.sort(
+            np.concatenate([after * n + before, by_stream[1:][same] * n + by_stream[:-1][same]]), kind="stable"
+        )
+        edges = edges[np.concatenate([[True], edges[1:] != edges[:-1]])] if len(edges) else edges
+        self._copied.clear()  # what served to write it
+        self._woven.clear()
         columns: dict[str, Any] = {
-            "op": np.array(self._op, dtype=np.int32),
+            "op": column["op"].astype(np.int32),
             "ops": tuple(self._ops),
             "stream": stream,
             "streams": tuple(self._streams),
-            "phase": np.array(self._phase, dtype=np.int16),
+            "phase": column["phase"].astype(np.int16),
             "phases": tuple(self._phases),
-            "micro_batch": np.array(self._micro_batch, dtype=np.int32),
-            "layer": np.array(self._layer, dtype=np.int32),
-            "stage": np.array(self._stage, dtype=np.int32),
-            "edges": np.stack([unique % max(n, 1), unique // max(n, 1)], axis=1).astype(np.int32),
-            "carries": np.array(sorted(set(self._carries)), dtype=np.int32).reshape(-1, 2),
-            "memory": np.array(self._memory, dtype=np.int64).reshape(-1, 4),
+            "micro_batch": column["micro_batch"].astype(np.int32),
+            "layer": column["layer"].astype(np.int32),
+            "stage": column["stage"].astype(np.int32),
+            "edges": np.stack([edges % max(n, 1), edges // max(n, 1)], axis=1).astype(np.int32),
+            "carries": np.unique(self._carries.rows(), axis=0).astype(np.int32),
+            "memory": self._memory.rows(),
             "memory_keys": tuple(self._keys),
-            "pool_use": np.array(self._pool_use, dtype=np.int64).reshape(-1, 4),
+            "pool_use": self._pool_use.rows(),
             "pools": tuple(self._pools),
             "resident": dict(self.resident),
         }
@@ -284,3 +301,56 @@ class Program:
             digest.update(name.encode())
             digest.update(column.tobytes() if isinstance(column, np.ndarray) else repr(column).encode())
         return Arrays(**columns, digest=digest.digest())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _Copy:
+    """A fragment in the numbers of the program that it is copied into.
+
+    Parameters
+    ----------
+    lengths : tuple[int, ...]
+        of the fragment when it was looked at
+    rows, waits, carries, memory, pool_use : NDArray[int64]
+        its tables, ops counted from 0
+    """
+
+    lengths: tuple[int, ...]
+    rows: NDArray[np.int64]
+    waits: NDArray[np.int64]
+    carries: NDArray[np.int64]
+    memory: NDArray[np.int64]
+    pool_use: NDArray[np.int64]
+
+
+_Name = TypeVar("_Name", Op, str)
+
+
+def _numbers(theirs: Mapping[_Name, int], own: dict[_Name, int]) -> NDArray[np.int64]:
+    """What other names are numbered here; those that are not known yet are added."""
+    return np.array([own.setdefault(name, len(own)) for name in theirs], dtype=np.int64)
+
+
+def _renumbered(column: NDArray[np.int64], names: Mapping[_Name, int], own: dict[_Name, int]) -> NDArray[np.int64]:
+    """A column that counts names by their order in it."""
+    known = list(names)
+    number = np.empty(len(known), dtype=np.int64)
+    for k in dict.fromkeys(column.tolist()):
+        number[k] = own.setdefault(known[k], len(own))
+    return number[column]
+
+
+def _weave(fragments: Sequence[Program]) -> tuple[Program, list[list[int]]]:
+    """A program of several woven ones, each op labelled with the number of its fragment; where their ops stand."""
+    apart = Program()
+    offsets = [apart.extend(fragment, micro_batch=which) for which, fragment in enumerate(fragments)]
+    order = sorted(
+        ((2 * span + 1) / (2 * spans[-1] + 2), -which, offset + k)
+        for which, (fragment, offset) in enumerate(zip(fragments, offsets, strict=True))
+        for spans in [fragment._spans()]
+        for k, span in enumerate(spans)
+    )
+    place = np.empty(len(apart), dtype=np.int64)
+    place[[k for *_, k in order]] = np.arange(len(apart))
+    places = [place[offset : offset + len(of)].tolist() for offset, of in zip(offsets, fragments, strict=True)]
+    return apart._in_order(place), places

@@ -47,6 +47,7 @@ def scripts(job: Job) -> list[FamilyScripts]:
     found = []
     for family in job.families:
         numbering: dict[Script, int] = {}
+        seen: dict[int, int] = {}  # by identity: a script may be long, and its slot stands at many positions
         code = np.empty(family.members.shape, dtype=np.int64)
         axis = family.name
         for position in range(family.members.shape[1]):
@@ -55,7 +56,9 @@ def scripts(job: Job) -> list[FamilyScripts]:
             for p, by_slot in enumerate(by_program):
                 script, its_axis = by_slot.get(slot, ((), family.name))
                 axis = its_axis if script else axis
-                of_program[p] = numbering.setdefault(script, len(numbering))
+                if id(script) not in seen:
+                    seen[id(script)] = numbering.setdefault(script, len(numbering))
+                of_program[p] = seen[id(script)]
             code[:, position] = of_program[job.program_of[family.members[:, position]]]
         found.append(FamilyScripts(axis=axis, scripts=tuple(numbering), code=code))
     return found

@@ -228,6 +228,16 @@ def long_job(star: ModuleType) -> Job:
     return made
 
 
+def messages(star: ModuleType, number: int) -> Job:
+    """Messages one after the other: an instant each, as they end for two ranks."""
+    programs = [
+        star.program(*[star.collective(kind, 1000 + k, slot) for k in range(number)])
+        for kind, slot in (("send", "out"), ("recv", "in"))
+    ]
+    made: Job = star.job(*programs, families=(star.groups(("out", "in"), [0, 1]),))
+    return made
+
+
 def ends(run: Result) -> list[int]:
     lane: LaneRecord = run.record.lanes[0]
     return [int(end) for end in lane.end_ns]
@@ -253,7 +263,7 @@ def test_what_ends_with_the_limit_has_ended(star: ModuleType, cluster: Topology)
 
 
 def test_limit_of_events(star: ModuleType, cluster: Topology) -> None:
-    run = simulate(cluster, long_job(star), limits={"num_events": 3})
+    run = simulate(cluster, messages(star, 10), limits={"num_events": 3})
     assert run.record.status == "limit"
     assert "num_events" in run.record.message
     assert run.record.num_events == 3
@@ -261,8 +271,7 @@ def test_limit_of_events(star: ModuleType, cluster: Topology) -> None:
 
 
 def test_limit_of_real_time(star: ModuleType, cluster: Topology) -> None:
-    job = star.job(star.program(*[star.gemm(100 + k) for k in range(600)]))
-    run = simulate(cluster, job, limits={"wall_s": 0.0})
+    run = simulate(cluster, messages(star, 600), limits={"wall_s": 0.0})
     assert run.record.status == "limit"
     assert "wall_s" in run.record.message
 

@@ -46,3 +46,12 @@ def test_one_fragment_is_simply_appended() -> None:
     woven, one = Program("woven"), fragment("F", (2, True), (1, False))
     woven.weave([one], micro_batches=[5])
     assert names(woven) == names(one)
+
+
+def test_a_fragment_that_grew_is_copied_as_it_now_is() -> None:
+    whole, part = Program("whole"), fragment("F", (1, False))
+    whole.extend(part, micro_batch=0)
+    part.add(Compute(name="more", kind="mlp", kernels=()), stream="compute")
+    whole.extend(part, micro_batch=1)
+    assert names(whole) == ["F0.0", "F0.0", "more"]
+    assert whole.arrays().micro_batch.tolist() == [0, 1, 1]

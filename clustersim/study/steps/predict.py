@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from multiprocessing import get_context
 
@@ -14,6 +15,7 @@ from clustersim.study.steps.refusal import RefusedError
 from clustersim.study.steps.smallest import placed
 from clustersim.study.steps.step_job import MeasuredStep, StepJob
 from clustersim.study.steps.timing import StepTime, step_time
+from clustersim.trace.result import Result
 
 __all__ = ["StepOutcome", "predict"]
 
@@ -56,13 +58,24 @@ def predict(
     progress : callable, optional
         called with the fraction of the jobs that are done
     """
-    outcomes = [_placed(row) for row in rows]
-    jobs = list(dict.fromkeys(outcome.measured.job for outcome in outcomes if outcome.measured))
-    # the longest first, so that no process is left alone with one at the end
-    jobs.sort(key=lambda job: -job.plan.pp * job.model.num_layers * job.num_micro_batches)
-    times = _times(jobs, processes, progress)
+    with nullcontext() if processes == 1 else ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        # rows that stand together are often alike: what a process has loaded for one serves the next
+        outcomes = list(map(_placed, rows) if pool is None else pool.map(_placed, rows, chunksize=16))
+        jobs = list(dict.fromkeys(outcome.measured.job for outcome in outcomes if outcome.measured))
+        # the longest first, so that no process is left alone with one at the end
+        jobs.sort(key=lambda job: -job.plan.pp * job.model.num_layers * min(job.num_micro_batches, 8 * job.plan.pp))
+        alike: dict[StepJob, list[StepJob]] = {}
+        for job in jobs:
+            alike.setdefault(job.with_micro_batches(1), []).append(job)
+        groups = list(alike.values())
+        found: dict[StepJob, StepTime | RefusedError] = {}
+        for group, times in zip(groups, map(_timed, groups) if pool is None else pool.map(_timed, groups), strict=True):
+            for job, time in zip(group, times, strict=True):
+                found[job] = time if isinstance(time, StepTime) else RefusedError(*time)
+            if progress is not None:
+                progress(len(found) / len(jobs))
     return [
-        outcome if outcome.measured is None else _told(outcome, times[outcome.measured.job]) for outcome in outcomes
+        outcome if outcome.measured is None else _told(outcome, found[outcome.measured.job]) for outcome in outcomes
     ]
 
 
@@ -81,31 +94,16 @@ def _told(outcome: StepOutcome, time: StepTime | RefusedError) -> StepOutcome:
     return StepOutcome(row=row, measured=measured, step=time)
 
 
-def _times(
-    jobs: Sequence[StepJob], processes: int, progress: Callable[[float], None] | None
-) -> dict[StepJob, StepTime | RefusedError]:
-    found: dict[StepJob, StepTime | RefusedError] = {}
-
-    def done(job: StepJob, time: StepTime | tuple[str, str]) -> None:
-        found[job] = time if isinstance(time, StepTime) else RefusedError(*time)
-        if progress is not None:
-            progress(len(found) / len(jobs))
-
-    if processes == 1:
-        for job in jobs:
-            done(job, _timed(job))
-        return found
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        running = {pool.submit(_timed, job): job for job in jobs}
-        for future in as_completed(running):
-            done(running[future], future.result())
-    return found
+def _timed(alike: Sequence[StepJob]) -> list[StepTime | tuple[str, str]]:
+    """Times of jobs that differ by their batch only, so that their short batches are simulated once."""
+    ran: dict[int, Result] = {}
+    return [_time_of(job, ran) for job in alike]
 
 
-def _timed(job: StepJob) -> StepTime | tuple[str, str]:
+def _time_of(job: StepJob, ran: dict[int, Result]) -> StepTime | tuple[str, str]:
     """The time, or the word and the detail of a refusal: both go from one process to another."""
     try:
-        return step_time(job)
+        return step_time(job, ran)
     except BadInput as refusal:
         told = "; ".join(f"{fault.key} {fault.value} {fault.rule}" for fault in refusal.faults)
         return ("method" if "cannot be simulated" in told else "plan"), told

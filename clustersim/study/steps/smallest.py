@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from clustersim.faults import BadInput
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.steps.recipe import recipe_of
 from clustersim.study.steps.refusal import RefusedError
-from clustersim.study.steps.step_job import MeasuredStep, place
+from clustersim.study.steps.step_job import MeasuredStep, StepJob, place
 from clustersim.study.steps.timing import step_time
 from clustersim.workload.precision import WIDTH, find_recipe
 
@@ -70,4 +71,10 @@ def _fits(measured: MeasuredStep) -> bool:
         share = job.model.num_parameters / (job.plan.tp * job.plan.pp * job.plan.ep)
         if width * share > max(gpu.memory_bytes for gpu in job.machine.topology().gpus):
             return False
-    return step_time(job.with_micro_batches(min(job.num_micro_batches, job.plan.pp))).fits
+    return _holds(job.with_micro_batches(min(job.num_micro_batches, job.plan.pp)))
+
+
+@lru_cache(maxsize=1024)
+def _holds(job: StepJob) -> bool:
+    """Whether every GPU has room: many rows of a file ask for the same few jobs."""
+    return step_time(job).fits

@@ -73,8 +73,14 @@ class StepTime:
     notes: tuple[str, ...] = ()
 
 
-def step_time(job: StepJob) -> StepTime:
+def step_time(job: StepJob, ran: dict[int, Result] | None = None) -> StepTime:
     """Simulate a step.
+
+    Parameters
+    ----------
+    job : StepJob
+    ran : dict[int, Result], optional
+        runs of the same job with other batches, by number of micro-batches: they are used, and new ones added
 
     Raises
     ------
@@ -83,16 +89,17 @@ def step_time(job: StepJob) -> StepTime:
     """
     if job.one_layer:
         return _one_layer(job)
+    ran = {} if ran is None else ran
     number = job.num_micro_batches
     for stages in _SHORT if _has_period(job) else ():
         short = stages * job.plan.pp
         if number <= short:
             break
-        result = _run(job.with_micro_batches(short))
+        result = _run(job.with_micro_batches(short), ran)
         before, after = _periods(result, short)
         if abs(after - before) <= TOLERANCE * after:
             return _told(job, result, _seconds(result) + after * (number - short), short)
-    result = _run(job)
+    result = _run(job, ran)
     return _told(job, result, _seconds(result), number)
 
 
@@ -133,8 +140,11 @@ def _code(names: Sequence[str], name: str) -> int:
     return list(names).index(name)
 
 
-def _run(job: StepJob) -> Result:
-    return simulate(job.machine.topology(), job.job(), steps=2 if _crosses(job) else 1)
+def _run(job: StepJob, ran: dict[int, Result]) -> Result:
+    number = job.num_micro_batches
+    if number not in ran:
+        ran[number] = simulate(job.machine.topology(), job.job(), steps=2 if _crosses(job) else 1)
+    return ran[number]
 
 
 def _crosses(job: StepJob) -> bool:

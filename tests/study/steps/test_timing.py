@@ -36,7 +36,7 @@ def job(number: int, **plan: Any) -> StepJob:
 def test_the_line_is_the_simulation(plan: dict[str, Any]) -> None:
     long = job(40, **plan)
     short = timing.step_time(long)
-    whole = timing._seconds(timing._run(long))
+    whole = timing._seconds(timing._run(long, {}))
     assert short.simulated < 40
     assert short.seconds == pytest.approx(whole, rel=2e-6)
     assert short.ledger.tokens == 80 * 1024
@@ -55,4 +55,11 @@ def test_one_layer_is_what_one_more_adds() -> None:
 def test_short_steps_are_simulated(number: int, plan: dict[str, Any]) -> None:
     one = timing.step_time(job(number, **plan))
     assert one.simulated == number
-    assert one.seconds == timing._seconds(timing._run(job(number, **plan)))
+    assert one.seconds == timing._seconds(timing._run(job(number, **plan), {}))
+
+
+def test_jobs_of_other_batches_share_their_short_batch() -> None:
+    ran: dict[int, Any] = {}
+    both = [timing.step_time(job(number, pp=2), ran) for number in (40, 60)]
+    assert both == [timing.step_time(job(number, pp=2)) for number in (40, 60)]
+    assert list(ran) == [both[0].simulated]
