@@ -2,8 +2,8 @@
 
 ``python -m clustersim.study.accuracy_page`` in a checkout predicts all measurements of the library, also without what
 each source measured, and writes ``docs/accuracy.md``, ``docs/accuracy_*.png`` and
-``tests/published/accuracy_budgets.csv``. Tests hold the page to the record, and the models to it. With ``--page`` it only
-writes the page again, from the record: after a change of ``reasons.toml``.
+``tests/published/accuracy_budgets.csv``. Tests hold the page to the record, and the models to it. With ``--page`` it
+only writes the page again, from the record: after a change of ``reasons.toml``.
 """
 
 from __future__ import annotations
@@ -174,5 +174,7 @@ def _percent(value: float | None, sign: str = "") -> str:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] not in ([], ["--page"]):
+        sys.exit("usage: python -m clustersim.study.accuracy_page [--page], in a checkout")
     for path in [write_page(Path())] if sys.argv[1:] == ["--page"] else main(Path()):
         print(path)
