@@ -19,7 +19,9 @@ from clustersim.library.values import (
     Wholes,
     Word,
 )
+from clustersim.workload.issue import LAUNCHES
 from clustersim.workload.optimizer import OPTIMIZERS
+from clustersim.workload.optimizers.separate import UPDATE_KERNELS
 from clustersim.workload.precision import RECIPES
 from clustersim.workload.recompute import MODULES
 from clustersim.workload.schedule import SCHEDULES
@@ -228,6 +230,17 @@ KEYS: Mapping[str, Key] = {
         "none",
     ),
     "plan.tp_overlap_chunks": Key(Whole(1, 1024), "parts of plan.tp_overlap pipeline", 4),
+    "plan.launch": Key(
+        Word(LAUNCHES),
+        "how the host issues kernels: not looked at, as operators, with layers in Python, compiled, or captured",
+        "none",
+    ),
+    "plan.wait_norm": Key(Flag(), "the host reads the gradient norm before it issues the update", False),
+    "plan.wait_messages": Key(Flag(), "the host waits for the messages between stages that it posts", False),
+    "plan.clip": Key(Flag(), "gradients are clipped by their norm", True),
+    "plan.update_kernels": Key(
+        Word(UPDATE_KERNELS), "the update as one pass, or Adam as operators over lists of tensors or one each", "fused"
+    ),
     "fabric": Key(
         Name(
             "fat_tree, rail_optimized, dragonfly, dragonfly_plus, torus, mesh, ring, fully_connected, two_sites or "

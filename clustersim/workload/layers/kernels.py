@@ -130,6 +130,6 @@ def dropout_backward(shard: Shard) -> tuple[Kernel, ...]:
     return (memory_pass(nbytes, dtype=shard.recipe.activations),)
 
 
-def memory_pass(nbytes: int, *, dtype: str, form: str = "") -> Kernel:
+def memory_pass(nbytes: int, *, dtype: str, form: str = "", count: int = 1) -> Kernel:
     """A kernel that reads and writes ``nbytes`` [B] in all; ``form`` is what it does where it is not element-wise."""
-    return Kernel(kind="memory", dtype=dtype, flops=0, nbytes=nbytes, form=form)
+    return Kernel(kind="memory", dtype=dtype, flops=0, nbytes=nbytes, form=form, count=count)

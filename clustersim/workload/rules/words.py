@@ -8,7 +8,9 @@ from typing import get_args
 from clustersim.faults import Fault, nearest_name
 from clustersim.workload.case import Case
 from clustersim.workload.context import METHODS
+from clustersim.workload.issue import LAUNCHES
 from clustersim.workload.optimizer import OPTIMIZERS
+from clustersim.workload.optimizers.separate import UPDATE_KERNELS
 from clustersim.workload.precision import RECIPES, Recipe
 from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
 from clustersim.workload.schedule import SCHEDULES, is_path
@@ -19,6 +21,7 @@ __all__ = ["word_faults"]
 
 
 _AXES = ("tp", "cp", "dp", "pp")
+_HOST_FLAGS = ("wait_norm", "wait_messages", "clip")
 _SHARDING_FLAGS = ("fsdp", "reshard", "limit_gathers", "per_parameter", "sync_momentum")
 
 
@@ -31,6 +34,8 @@ def word_faults(case: Case) -> Iterator[Fault]:
         ("plan.attention", plan.attention, get_args(Attention)),
         ("plan.context", plan.context, tuple(METHODS)),
         ("plan.sync_dtype", plan.sync_dtype, tuple(WIDTH)),
+        ("plan.launch", plan.launch, LAUNCHES),
+        ("plan.update_kernels", plan.update_kernels, UPDATE_KERNELS),
     ]
     optional = {f"plan.{name}": getattr(plan, name) for name in ("gradient_dtype", "gather_dtype", "reduce_dtype")}
     choices += [(key, given, tuple(WIDTH)) for key, given in optional.items() if given is not None]
@@ -54,7 +59,8 @@ def word_faults(case: Case) -> Iterator[Fault]:
         if value not in names:
             nearest = nearest_name(str(value), names) or names[0]
             yield Fault(key=key, value=value, rule=f"must be one of {', '.join(names)}", nearest=nearest)
-    for name in ("dropout", "overlap_dp", "overlap_tp", "sequence_parallel", "reduce_each", *_SHARDING_FLAGS):
+    flags = ("dropout", "overlap_dp", "overlap_tp", "sequence_parallel", "reduce_each", *_HOST_FLAGS, *_SHARDING_FLAGS)
+    for name in flags:
         value = getattr(plan, name)
         if not isinstance(value, bool) and not (name in ("sequence_parallel", "reduce_each") and value is None):
             yield Fault(key=f"plan.{name}", value=value, rule="must be true or false", nearest=bool(value))
