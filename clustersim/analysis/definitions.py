@@ -17,6 +17,10 @@ _DEFINITIONS = {
     "fits": "Whether every rank stays within its GPU, host and drives; null when the run ended before that was known.",
     "job": "Name of the job.",
     "step_time_s": "Duration of a step in the steady state: the median of those after the first, or the only one [s].",
+    "step_time_interval_s": (
+        "10th and 90th percentile of what step_time_s may turn out to be, from the residuals of measured kernels, "
+        "collectives and whole steps [s]."
+    ),
     "step_times_s": "Duration of each complete step: from the end of the one before, or the launch, to its own [s].",
     "tokens_per_s": "Tokens of one step over step_time_s [1/s]; null for a job that counts no tokens.",
     "tokens_per_s_per_gpu": "tokens_per_s over the number of GPUs in use [1/s].",
@@ -56,5 +60,9 @@ _DEFINITIONS = {
     "wall_s": "What the simulation took on this machine [s].",
     "warnings": "What was assumed, split, ignored or without effect, one sentence each.",
     "coverage": "Fraction of op time by origin: measured, interpolated, modelled, assumed; sums to 1.",
+    "coverage_missing": (
+        "Kernels, as rows of a table of one's own measurements, and collectives that are not measured, with their "
+        "share of op time, the largest first; from 0.1 % on."
+    ),
     "jobs": "For several jobs at once, each job's own fields; the fields above are the first one's.",
 }

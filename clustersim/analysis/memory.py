@@ -41,6 +41,8 @@ class Peak:
     lane, op : int
         position in the lanes looked at and flat op number of the allocation that reached it; op is -1 when the resident
         bytes are the peak
+    time_ns : int
+        when it was reached; 0 when the resident bytes are the peak [ns]
     by_category : dict[str, int]
         what was held at that instant [B]
     """
@@ -48,6 +50,7 @@ class Peak:
     nbytes: int
     lane: int
     op: int
+    time_ns: int
     by_category: dict[str, int]
 
 
@@ -98,19 +101,20 @@ def peak_together(lanes: Sequence[LaneRecord], store: Callable[[str], str] = str
         turn = 2 * instant[here] + starts[here]  # changes of one turn happen together
         last = np.flatnonzero(np.diff(turn, append=-1))
         held = resident.copy()
-        lane_at, op_at, most = 0, -1, base
+        lane_at, op_at, time_ns, most = 0, -1, 0, base
         if len(last) and int(level[last].max()) > base:
             until = int(last[np.argmax(level[last])])
             together = here[turn == turn[until]]
             allocation = together[np.argmax(delta[together])]
             lane_at, op_at, most = int(lane_of[allocation]), int(op[allocation]), int(level[until])
+            time_ns = int(instant[allocation])
             np.add.at(held, key_of[here[: until + 1]], delta[here[: until + 1]])
         categories: dict[str, int] = {}
         for key, nbytes, is_member in zip(keys, held.tolist(), members, strict=True):
             if is_member:
                 category = key.partition("/")[2]
                 categories[category] = categories.get(category, 0) + nbytes
-        result[name] = Peak(nbytes=most, lane=lane_at, op=op_at, by_category=categories)
+        result[name] = Peak(nbytes=most, lane=lane_at, op=op_at, time_ns=time_ns, by_category=categories)
     return result
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,7 +93,7 @@ def _rows(answer: Mapping[str, Any], topology: Topology) -> list[tuple[str, str,
     unit = unit_of_speed(answer)
     capacity = min(topology.gpus[k].memory_bytes for k in used.tolist())
     rows = [
-        ("step time", seconds_text(step), ""),
+        ("step time", seconds_text(step), _between(answer["step_time_interval_s"])),
         (f"{unit}/s", _number(answer[f"{unit}_per_s"]), f"{_number(answer[f'{unit}_per_s_per_gpu'])} per GPU"),
         ("MFU", _percent(answer["mfu"]), f"HFU {_percent(answer['hfu'])}"),
         ("bubble", _percent(answer["bubble_fraction"]), ""),
@@ -109,6 +109,11 @@ def _rows(answer: Mapping[str, Any], topology: Topology) -> list[tuple[str, str,
         ("simulation", seconds_text(answer["wall_s"]), ""),
     ]
     return rows
+
+
+def _between(interval: Sequence[float] | None) -> str:
+    """Where the time may turn out to lie."""
+    return "" if interval is None else f"{seconds_text(interval[0])} to {seconds_text(interval[1])} in 8 of 10 cases"
 
 
 def _lack(answer: Mapping[str, Any]) -> str:

@@ -15,14 +15,20 @@ from clustersim.analysis.fits import out_of_memory
 from clustersim.analysis.memory import peak
 from clustersim.analysis.partition import class_names
 from clustersim.analysis.report import report
+from clustersim.analysis.step_residual import load_step_residual
+from clustersim.analysis.uncertainty import step_spread
 from clustersim.topology.topology import Topology
+from clustersim.trace.coverage import Coverage
 from clustersim.trace.record import LaneRecord, Record
 from clustersim.trace.schema import SCHEMA_VERSION
 from clustersim.trace.steps import step_edges
 from clustersim.workload.job import Job
 from clustersim.workload.op import Compute
 
-__all__ = ["TIERS", "Run", "Summary", "summary"]
+__all__ = ["LEAST_SHARE", "TIERS", "Run", "Summary", "summary"]
+
+LEAST_SHARE = 1e-3
+"""Of op time, below which a kernel or a collective is not told to be worth measuring."""
 
 TIERS = ("gpu", "host_pinned", "host_pageable", "nvme", "file_system")
 """Where bytes are held."""
@@ -94,6 +100,7 @@ def summary(run: Run) -> Summary:
         "wall_s": run.wall_s,
         "warnings": list(dict.fromkeys([*run.warnings, *notes])),
         "coverage": record.coverage,
+        "coverage_missing": _missing(record),
     }
     if len(jobs) > 1:
         answer["jobs"] = jobs
@@ -114,12 +121,16 @@ def _of_job(run: Run, number: int) -> dict[str, Any]:
     peak_flop_per_s, notes = _peak_flop_per_s(job, run.topology)
     executed = sum(lane.multiplicity * _executed_flops(lane) for lane in lanes)
 
+    residual = load_step_residual()
+    spread = step_spread([work for work in run.record.timed if work.job == number], breakdown)
+
     def per_second(amount: float, over: float = 1.0) -> float | None:
         return amount / step_s / over if step_s and amount and over else None
 
     return {
         "job": job.name,
         "step_time_s": step_s if len(steady) else None,
+        "step_time_interval_s": list(residual.interval(step_s, spread)) if len(steady) else None,
         "step_times_s": (duration_ns / 1e9).tolist(),
         "tokens_per_s": per_second(ledger.tokens),
         "tokens_per_s_per_gpu": per_second(ledger.tokens, num_gpus),
@@ -139,6 +150,12 @@ def _of_job(run: Run, number: int) -> dict[str, Any]:
         "num_ops": sum(len(lane.start_ns) for lane in lanes),
         "notes": notes,
     }
+
+
+def _missing(record: Record) -> dict[str, list[dict[str, Any]]]:
+    """What is worth measuring, without what hardly counts."""
+    missing = Coverage(record.coverage, record.timed).missing
+    return {name: [row for row in rows if row["share"] >= LEAST_SHARE] for name, rows in missing.items()}
 
 
 def _median_steps(duration_ns: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ def app() -> App:
     from cyclopts import App, Parameter
 
     from clustersim import __version__
-    from clustersim.cli import calibrate, collective, compare, export, listing, plot, run, show, validate
+    from clustersim.cli import calibrate, collective, compare, export, listing, memory, plot, run, show, validate
 
     commands = App(
         name="clustersim",
@@ -29,6 +29,7 @@ def app() -> App:
     )
     commands.command(run.run)
     commands.command(collective.collective)
+    commands.command(memory.memory)
     commands.command(calibrate.calibrate)
     commands.command(validate.validate)
     commands.command(compare.compare)

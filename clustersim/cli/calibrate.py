@@ -133,7 +133,7 @@ def _page(made: CalibratedFiles, written: list[str]) -> str:
         lines.append(f"{group:<26}{len(members):>6}{''.join(cells)}")
     for name, card in made.cards.items():
         lines += ["", f"{name:<40}{'before':>14}{'after':>14}"]
-        for field in (key for key in card.__dataclass_fields__ if key not in ("name", "sources")):
+        for field in (key for key in card.__dataclass_fields__ if key not in ("name", "residual", "sources")):
             before, after = getattr(made.start[name], field), getattr(card, field)
             scale, unit = (1e6, "us") if field.endswith("latency") else (1.0, "") if before <= 1 else (1e-9, "GB/s")
             lines.append(f"  {f'{field} [{unit}]' if unit else field:<38}{before * scale:>14.4g}{after * scale:>14.4g}")

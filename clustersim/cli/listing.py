@@ -24,7 +24,7 @@ def list_(
     ----------
     kind
         one kind only: job, model, graph, topology, gpu, kernels, cpu, superchip, link, nic, switch, drive,
-        communication, transport, profile
+        communication, transport, profile, residual
     as_json
         print one JSON object: kind -> cards
     """

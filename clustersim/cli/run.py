@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from clustersim.cli.output import BAD_INPUT, FAILED, OK, print_json, progress
+from clustersim.cli.setup import setup_of
 
 if TYPE_CHECKING:
     from clustersim.faults import Fault
@@ -64,7 +65,8 @@ def run(
     full
         simulate every rank, not one of each class of equal ranks
     verbose
-        also say how each collective ran: algorithm, protocol, time, and with --json why
+        also say how each collective ran (algorithm, protocol, time, and with --json why), what is worth measuring, and
+        where each hardware number came from
     """
     if job is None and model is None and topology is None and not settings:
         if definitions:
@@ -72,7 +74,7 @@ def run(
             return OK
         print(EXAMPLES)
         return BAD_INPUT
-    setup, faults = _setup(job, model, topology, settings)
+    setup, faults = setup_of(job, model, topology, settings)
     if vary:
         from clustersim.cli.sweep import run_sweep
 
@@ -80,23 +82,6 @@ def run(
     if definitions and not as_json:
         print(_definitions(as_json=False), end="\n\n")
     return _run_one(setup, faults, out=out, as_json=as_json, definitions=definitions, fold=not full, verbose=verbose)
-
-
-def _setup(
-    job: str | None, model: str | None, topology: str | None, settings: tuple[str, ...]
-) -> tuple[JobSetup, list[Fault]]:
-    """What was asked for, and the settings that were refused one by one."""
-    from clustersim.faults import BadInput
-    from clustersim.library.job import JobSetup, load_job
-    from clustersim.library.settings import read_settings
-
-    named = [f"{key}={value}" for key, value in (("model", model), ("topology", topology)) if value is not None]
-    values, faults = read_settings([*named, *settings])
-    try:
-        setup = JobSetup.of() if job is None else load_job(job)
-    except BadInput as error:
-        raise BadInput([*error.faults, *faults]) from None
-    return setup.with_values(values), faults
 
 
 def _run_one(
@@ -109,6 +94,7 @@ def _run_one(
     fold: bool,
     verbose: bool,
 ) -> int:
+    from clustersim.analysis.number_sources import number_sources
     from clustersim.analysis.summary import summary
     from clustersim.engine.deadlock import Deadlock
     from clustersim.study.point import prepare, run_point
@@ -124,14 +110,21 @@ def _run_one(
         result = deadlock.result
     answer = summary(result)
     if as_json:
-        rows = {"collectives": result.collectives.to_dict("records")} if verbose else {}
+        rows: dict[str, Any] = {}
+        if verbose:
+            sources = number_sources(result.topology, result.record.timed)
+            rows = {"collectives": result.collectives.to_dict("records"), "sources": sources}
         print_json(answer | rows | ({"definitions": _meanings()} if definitions else {}))
     else:
         print(answer)
         if verbose:
             from clustersim.cli.collectives_text import collectives_text
+            from clustersim.cli.sources_text import coverage_text, sources_text
 
+            sources = number_sources(result.topology, result.record.timed)
             print(f"\n{collectives_text(result.collectives)}")
+            print(f"\n{coverage_text(answer['coverage'], answer['coverage_missing'])}")
+            print(f"\n{sources_text(sources)}")
     if out is not None and not _write(result, setup, out, quiet=as_json):
         return FAILED
     return OK if answer["status"] == "ok" else FAILED

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.cpu import CPU
 from clustersim.hardware.gpu import GPU
-from clustersim.hardware.kernel import CostModel
+from clustersim.hardware.kernel import Cost, CostModel, Provenance
 from clustersim.topology.topology import Topology
 from clustersim.workload.op import Collective, Compute, Copy, Delay, HostLaunch, HostWork, Op, Storage
 
@@ -30,14 +30,17 @@ class LocalCost:
         the part of it that grows as SMs are taken by a collective [ns]
     bound : str
         what sets it: ``tensor``, ``vector``, ``hbm``, ``launch``, or the path of a copy
-    provenance : dict[str, float]
+    provenance : dict[Provenance, float]
         seconds by provenance, for the coverage report [s]
+    kernels : tuple[Cost, ...]
+        of each kernel of a block of them, without the slowdown
     """
 
     ns: int
     sm_ns: int
     bound: str
-    provenance: dict[str, float]
+    provenance: dict[Provenance, float]
+    kernels: tuple[Cost, ...] = ()
 
 
 def paths(op: Op) -> tuple[tuple[str, int], ...]:
@@ -103,7 +106,8 @@ def local_cost(
 
 def _compute(op: Compute, gpu: GPU, cost: CostModel, slowdown: float) -> LocalCost:
     seconds: dict[str, float] = {}
-    provenance: dict[str, float] = {}
+    provenance: dict[Provenance, float] = {}
+    costs: list[Cost] = []
     for kernel in op.kernels:
         try:
             of = cost(kernel, gpu)
@@ -111,12 +115,13 @@ def _compute(op: Compute, gpu: GPU, cost: CostModel, slowdown: float) -> LocalCo
             what = "form" if kernel.form and kernel.dtype in gpu.tensor_flop_per_s else "dtype"
             key, rule = f"{op.name}.{what}", f"cannot run on {gpu.name}: {error.args[0]}"
             raise BadInput([Fault(key=key, value=getattr(kernel, what), rule=rule)]) from error
+        costs.append(of)
         seconds[of.bound] = seconds.get(of.bound, 0.0) + of.seconds * slowdown
         provenance[of.provenance] = provenance.get(of.provenance, 0.0) + of.seconds * slowdown
     total = sum(seconds.values())
     sm_bound = seconds.get("tensor", 0.0) + seconds.get("vector", 0.0)
     bound = max(seconds, key=lambda b: seconds[b]) if seconds else "launch"
-    return LocalCost(_ns(total), min(_ns(sm_bound), _ns(total)), bound, provenance)
+    return LocalCost(_ns(total), min(_ns(sm_bound), _ns(total)), bound, provenance, tuple(costs))
 
 
 def _launch(op: HostLaunch, cpu: CPU) -> dict[str, float]:

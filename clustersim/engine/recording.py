@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.engine import Engine
-from clustersim.engine.flat import is_collective
 from clustersim.engine.lane import Lane, Rendezvous
-from clustersim.engine.scene import Scene
+from clustersim.engine.timed import fractions, timed_work
 from clustersim.trace.record import LaneRecord, Record
 
 __all__ = ["record"]
@@ -52,6 +51,7 @@ def record(engine: Engine, status: str = "ok", message: str = "") -> Record:
         _join(meeting, number, ready, cause, cause_lane, cause_op, starts)
         _joint_bounds(meeting, number, bound, bounds)
     _limits(engine, number, bound, bounds)
+    timed = timed_work(scene, engine.lanes)
     lanes = tuple(
         LaneRecord(
             job=lane.spec.job,
@@ -74,7 +74,8 @@ def record(engine: Engine, status: str = "ok", message: str = "") -> Record:
         lanes=lanes,
         lane_of=tuple(scene.lane_of),
         bounds=tuple(bounds),
-        coverage=_coverage(scene, engine.lanes),
+        coverage=fractions(timed),
+        timed=timed,
         num_events=engine.num_events,
         status=status,
         message=message,
@@ -157,27 +158,3 @@ def _limits(engine: Engine, number: dict[Lane, int], bound: list[NDArray[np.int3
         code = names[held_by]
         for lane, op in [(owner, k)] if isinstance(owner, Lane) else [(lane, ops[k]) for lane, ops in owner.members]:
             bound[number[lane]][op] = code
-
-
-def _coverage(scene: Scene, lanes: Sequence[Lane]) -> dict[str, float]:
-    """Fraction of op time by provenance; the links' model counts as modelled."""
-    seconds = dict.fromkeys(("measured", "interpolated", "modelled", "assumed"), 0.0)
-    joint: dict[int, dict[str, float]] = {}
-    for lane in lanes:
-        spec, arrays = lane.spec, lane.flat.arrays
-        counts = np.bincount(arrays.op, minlength=len(arrays.ops)) * lane.flat.steps * spec.multiplicity
-        for cost, count in zip(scene.system.local[spec.program, spec.kind], counts.tolist(), strict=True):
-            if cost is not None:
-                for name, value in cost.provenance.items():
-                    seconds[name] += value * count
-        collective = is_collective(arrays)
-        if collective.any():
-            for slot, r in spec.rendezvous.items():
-                if slot in lane.flat.slots:
-                    if r not in joint:
-                        signatures = scene.rendezvous[r].signatures
-                        script = scene.system.blocks[scene.rendezvous[r].block].script
-                        joint[r] = {"modelled": sum(signatures[s].ns for s in script.tolist()) / 1e9}
-                    seconds["modelled"] += joint[r]["modelled"] * lane.flat.steps * spec.multiplicity
-    total = sum(seconds.values())
-    return {name: value / total for name, value in seconds.items()} if total else {**seconds, "modelled": 1.0}

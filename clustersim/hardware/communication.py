@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Annotated
 
 from clustersim.hardware.protocol import Protocol
+from clustersim.hardware.residual import Residual
 from clustersim.units import Unit
 
 __all__ = ["LL128_FRACTION", "Communication", "Transport", "protocols"]
@@ -38,6 +39,8 @@ class Communication:
         which like a message goes to all peers at once
     copy_bandwidth : float
         at which a member copies its own block [B/s]
+    residual : Residual, optional
+        of the collectives that the card was calibrated by; None where nothing was measured
     sources : Mapping[str, str]
         where each number comes from, or ``assumed``
 
@@ -60,6 +63,7 @@ class Communication:
     message_latency: Annotated[float, Unit("s")]
     message_fraction: float
     copy_bandwidth: Annotated[float, Unit("B/s")]
+    residual: Residual | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -82,6 +86,8 @@ class Transport:
         of a step and chunk of protocol Simple [s], of the bandwidth
     message_latency, message_fraction : float
         of sends and receives between pairs
+    residual : Residual, optional
+        of the collectives that the card was calibrated by; None where nothing was measured
     sources : Mapping[str, str]
         where each number comes from, or ``assumed``
 
@@ -98,6 +104,7 @@ class Transport:
     simple_fraction: float
     message_latency: Annotated[float, Unit("s")]
     message_fraction: float
+    residual: Residual | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -68,11 +68,15 @@ class Cost:
         what sets the duration
     provenance : {"measured", "interpolated", "modelled", "assumed"}
         where the number comes from; ``assumed`` if any constant behind it is
+    spread : float
+        how far the truth may be from ``seconds``, as a standard deviation of its logarithm; 0 where the model does not
+        say. Kernels of one kind and dtype on one device are taken to be off by one and the same factor
     """
 
     seconds: Annotated[float, Unit("s")]
     bound: Bound
     provenance: Provenance
+    spread: float = 0.0
 
 
 CostModel = Callable[[Kernel, GPU], Cost]

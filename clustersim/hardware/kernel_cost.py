@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from clustersim.hardware.attention_model import AttentionModel
 from clustersim.hardware.gemm_model import GemmModel
 from clustersim.hardware.gpu import GPU
-from clustersim.hardware.kernel import Bound, Cost, Kernel, Provenance
+from clustersim.hardware.kernel import Bound, Cost, Kernel
 from clustersim.hardware.kernel_models import KernelModels
 from clustersim.hardware.memory_model import MemoryModel
 from clustersim.hardware.roofline import roofline
@@ -40,7 +40,8 @@ def kernel_cost(kernel: Kernel, gpu: GPU) -> Cost:
     -------
     Cost
         of all ``count`` launches. ``provenance`` is ``modelled`` where the numbers of that kind and dtype were measured
-        on this device, ``assumed`` where one of them was borrowed or guessed.
+        on this device, ``assumed`` where one of them was borrowed or guessed. ``spread`` is the residual of the part of
+        the card that they stand in, and where they were borrowed at least that between devices.
 
     Raises
     ------
@@ -92,9 +93,13 @@ def _cost(
         "hbm": memory,
         "launch": gpu.launch_latency + total - max(compute, memory),
     }
-    provenance: Provenance = "modelled" if key and _is_measured(gpu, models.sources, key) else "assumed"
-    seconds = kernel.count * (gpu.launch_latency + total)
-    return Cost(seconds=seconds, bound=max(terms, key=terms.__getitem__), provenance=provenance)
+    measured = bool(key) and _is_measured(gpu, models.sources, key)
+    return Cost(
+        seconds=kernel.count * (gpu.launch_latency + total),
+        bound=max(terms, key=terms.__getitem__),
+        provenance="modelled" if measured else "assumed",
+        spread=models.spread_of(key, kernel.kind, measured=measured),
+    )
 
 
 @lru_cache(maxsize=_NUM_SHAPES)

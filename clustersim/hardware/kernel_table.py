@@ -10,11 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.hardware.gpu import GPU
-from clustersim.hardware.kernel import Cost, CostModel, Kernel
+from clustersim.hardware.kernel import Cost, CostModel, Kernel, Provenance
 from clustersim.hardware.kernel_cost import kernel_cost
 from clustersim.units import Unit
 
 __all__ = ["KernelTable", "TimedKernel"]
+
+_REPEAT = 0.02
+"""How far a run's kernel may be from its measurement, as a standard deviation of the logarithm of time. Assumed: two
+runs of one kernel differ by some hundredths."""
+
+_BETWEEN = 0.5
+"""Of the spread of the model beside the table, what is left between two measurements that correct it. Assumed."""
 
 _ALONG = 1e-6
 """How far, of its length, a shape may lie beside the line between two measurements and still be on it."""
@@ -63,6 +70,9 @@ class KernelTable:
     the line: m between m₁ and m₂ with the same n and k, or both sides of a square growing. Of several such pairs the
     nearest counts. Any other kernel, all beyond the measured ones among them, is for ``beside``.
 
+    No kernel beats the device's dense peak or its memory's bandwidth: what measurements in a warm cache, or the line
+    between two, would put above takes what the peak allows.
+
     Parameters
     ----------
     rows : Sequence[TimedKernel]
@@ -97,6 +107,20 @@ class KernelTable:
         found = self._known[one, gpu.name]
         return self.beside(kernel, gpu) if found is None else replace(found, seconds=kernel.count * found.seconds)
 
+    def beating_peak(self, gpu: GPU) -> dict[int, float]:
+        """Rows of this device that no kernel can reach: their number in ``rows`` -> the least time [s].
+
+        Such a row has a wrong unit, or counts a sparse product, or is of another device. A row of a dtype that the
+        device has no units for can be reached at no time.
+        """
+        found = {}
+        for number, row in enumerate(self.rows):
+            if row.device == gpu.name:
+                least = _seconds_at_peak(row.kernel, gpu)
+                if row.seconds < least:
+                    found[number] = least
+        return found
+
     def _look_up(self, kernel: Kernel, gpu: GPU) -> Cost | None:
         sweep = self._sweeps.get(_alike(kernel, gpu.name))
         if sweep is None:
@@ -105,15 +129,30 @@ class KernelTable:
         far = np.sqrt((away**2).sum(axis=1))
         modelled = self.beside(kernel, gpu)
         if not far.min():
-            same = float(np.median(sweep.seconds[far == 0]))
-            return Cost(seconds=same, bound=modelled.bound, provenance="measured")
+            return _at_most_peak(float(np.median(sweep.seconds[far == 0])), "measured", kernel, gpu, modelled)
         pair = _around(away, far)
         if pair is None:
             return None
         weight = far[pair[1]] / (far[pair[0]] + far[pair[1]])
         ratios = [sweep.seconds[i] / self.beside(sweep.kernels[i], gpu).seconds for i in pair]
         ratio = float(np.exp(weight * np.log(ratios[0]) + (1 - weight) * np.log(ratios[1])))
-        return Cost(seconds=ratio * modelled.seconds, bound=modelled.bound, provenance="interpolated")
+        return _at_most_peak(ratio * modelled.seconds, "interpolated", kernel, gpu, modelled)
+
+
+def _at_most_peak(seconds: float, provenance: Provenance, kernel: Kernel, gpu: GPU, modelled: Cost) -> Cost:
+    """``seconds``, or what the peaks allow where that is longer; ``modelled`` says what sets the time."""
+    least = max(_seconds_at_peak(kernel, gpu), kernel.nbytes / gpu.memory_bandwidth)
+    return Cost(seconds=max(seconds, least), bound=modelled.bound, provenance=provenance)
+
+
+def _seconds_at_peak(kernel: Kernel, gpu: GPU) -> float:
+    """Time of a kernel's FLOP at the dense peak of the units that do them [s]."""
+    if kernel.kind == "memory":
+        return kernel.flops / gpu.vector_flop_per_s
+    try:
+        return kernel.flops / gpu.flop_per_s(kernel.dtype)
+    except KeyError:
+        return float("inf")
 
 
 def _around(away: NDArray[np.float64], far: NDArray[np.float64]) -> tuple[int, int] | None:

@@ -7,7 +7,12 @@ from collections.abc import Iterator, Mapping
 from clustersim.hardware.gpu import GPU
 from clustersim.hardware.kernel import Bound, Cost, Kernel, Provenance
 
-__all__ = ["roofline"]
+__all__ = ["SPREAD", "roofline"]
+
+SPREAD: Mapping[str, float] = {"gemm": 0.18, "attention": 0.34, "memory": 0.27}
+"""Kind of kernel -> how far off its time may be, as a standard deviation of its logarithm: the median over pairs of
+devices of the measured kernels of one under the curves of the other, as in
+:data:`clustersim.hardware.kernel_models.SIBLINGS`."""
 
 
 def roofline(kernel: Kernel, gpu: GPU) -> Cost:
@@ -58,7 +63,7 @@ def roofline(kernel: Kernel, gpu: GPU) -> Cost:
     measured = all(_is_measured(gpu.sources, key) for key in terms[bound][1])
     provenance: Provenance = "modelled" if measured else "assumed"
     seconds = kernel.count * (max(compute, memory) + gpu.launch_latency)
-    return Cost(seconds=seconds, bound=bound, provenance=provenance)
+    return Cost(seconds=seconds, bound=bound, provenance=provenance, spread=SPREAD[kernel.kind])
 
 
 def _compute(kernel: Kernel, gpu: GPU) -> tuple[float, Bound, tuple[str, ...]]:

@@ -95,7 +95,10 @@ def assemble(card: Card, described: TopologyCard) -> Topology:
     )
     if described.storage:
         joined = SharedStorage(**desk.given["storage"]).join(joined)
-    return require_sound(replace(joined, protocols=protocols(**desk.given["communication"])))
+    library = desk.given["communication"]
+    told = {"inside": library["node"].residual, "between": library["network"].residual}
+    residuals = {where: residual for where, residual in told.items() if residual is not None}
+    return require_sound(replace(joined, protocols=protocols(**library), residuals=residuals))
 
 
 def _kinds(card: Card, described: TopologyCard, desk: _Desk) -> Iterator[_Kind]:

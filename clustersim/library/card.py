@@ -13,7 +13,7 @@ from typing import Any
 
 from clustersim.faults import BadInput, Fault, nearest_name
 
-__all__ = ["KINDS", "Card", "find_card", "is_file", "list_cards", "read_card"]
+__all__ = ["KINDS", "Card", "find_card", "is_file", "library_folder", "list_cards", "read_card"]
 
 KINDS = {
     "topology": "topologies",
@@ -31,6 +31,7 @@ KINDS = {
     "job": "workloads/jobs",
     "graph": "workloads/graphs",
     "profile": "workloads/profiles",
+    "residual": "workloads/residuals",
 }
 """Kind of card -> its folder, in the library and in a folder of the user's own."""
 
@@ -139,6 +140,13 @@ def list_cards() -> dict[str, list[tuple[str, str]]]:
     return listing
 
 
+def library_folder() -> Path:
+    """Where the library's own cards and measurements are: in the wheel or in a checkout."""
+    package = Path(__file__).parent.parent
+    shipped = package / "_cards"
+    return shipped if shipped.is_dir() else package.parent
+
+
 def _read(kind: str, path: Path) -> Card:
     content = path.read_bytes()
     data = _tables(path, content)
@@ -160,9 +168,7 @@ def _tables(path: Path, content: bytes) -> dict[str, Any]:
 def _roots() -> list[Path]:
     """Folders searched, first to last: the user's, then the library in the wheel or in a checkout."""
     own = [Path(folder).expanduser() for folder in os.environ.get("CLUSTERSIM_PATH", "").split(os.pathsep) if folder]
-    package = Path(__file__).parent.parent
-    shipped = package / "_cards"
-    return [*own, shipped if shipped.is_dir() else package.parent]
+    return [*own, library_folder()]
 
 
 def _paths(kind: str) -> Iterator[Path]:

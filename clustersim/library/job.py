@@ -14,7 +14,12 @@ from clustersim.library.settings import read_values
 
 __all__ = ["TABLES", "JobSetup", "load_job"]
 
-TABLES = {"seq_lens": (".csv",), "plan.token_imbalance": (".csv",), "plan.schedule": (".csv", ".toml")}
+TABLES = {
+    "seq_lens": (".csv",),
+    "plan.token_imbalance": (".csv",),
+    "plan.schedule": (".csv", ".toml"),
+    "kernel_table": (".csv", ".parquet"),
+}
 """Settings that may be the path of a table, and its suffixes."""
 
 _ABOUT = ("name", "kind", "description", "sources")

@@ -275,6 +275,9 @@ KEYS: Mapping[str, Key] = {
     "storage.over": Key(
         Word(("own", "compute")), "network that it is reached over", otherwise="the topology's own, or one of its own"
     ),
+    "kernel_table": Key(
+        Name("a .csv or .parquet of measured kernels"), "own measurements, which stand before the GPU's kernel models"
+    ),
     "communication.node": Key(
         Name("a communication card"), "what NCCL costs inside nodes", otherwise="the topology's own"
     ),

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clustersim.plot.palette import colour_of
+from clustersim.plot.panels import grid, legend_below
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 __all__ = ["accuracy"]
 
 _MARKERS = "osD^vP<>X"
-_MOST_COLUMNS = 3
 
 
 def accuracy(table: pd.DataFrame, axes: Sequence[Axes] | None = None, by: str = "communication") -> list[Axes]:
@@ -47,7 +46,7 @@ def accuracy(table: pd.DataFrame, axes: Sequence[Axes] | None = None, by: str = 
     if rows.empty:
         raise ValueError("table: no row was predicted")
     names = list(dict.fromkeys(rows[by]))
-    panels = _panels(len(names)) if axes is None else list(axes)[: len(names)]
+    panels = grid(len(names)) if axes is None else list(axes)[: len(names)]
     if len(panels) < len(names):
         raise ValueError(f"axes: {len(panels)} are too few for {len(names)} panels")
     ratio = rows["predicted"] / rows["measured"]
@@ -79,36 +78,5 @@ def accuracy(table: pd.DataFrame, axes: Sequence[Axes] | None = None, by: str = 
         ax.set_title(f"{name or 'not stated'}: {len(mine)} row{'s' * (len(mine) != 1)}", loc="left", fontsize="medium")
         ax.spines[["top", "right"]].set_visible(False)
     if axes is None:
-        _legend(panels)
+        legend_below(panels)
     return panels
-
-
-def _panels(count: int) -> list[Axes]:
-    """Axes of a new figure that pyplot does not know of, as square a grid as fits."""
-    from matplotlib.figure import Figure
-
-    num_columns = min(count, _MOST_COLUMNS)
-    num_rows = -(-count // num_columns)
-    figure = Figure(figsize=(5.3 * num_columns + 0.6, 3.6 * num_rows + 0.9), dpi=100, layout="constrained")
-    grid = figure.subplots(num_rows, num_columns, squeeze=False).ravel().tolist()
-    for ax in grid[count:]:
-        ax.remove()
-    return grid[:count]
-
-
-def _legend(panels: Sequence[Axes]) -> None:
-    """One legend below all panels."""
-    entries: dict[str, Artist] = {}
-    for ax in panels:
-        handles, labels = ax.get_legend_handles_labels()
-        entries |= {label: handle for label, handle in zip(labels, handles, strict=True) if label not in entries}
-    figure = panels[0].get_figure(root=True)
-    if figure is not None:
-        names = sorted(entries)
-        figure.legend(
-            [entries[name] for name in names],
-            names,
-            loc="outside lower center",
-            ncols=min(len(names), 4),
-            frameon=False,
-        )

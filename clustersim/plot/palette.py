@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 
-__all__ = ["COLOURS", "colour_of", "ink_on"]
+__all__ = ["COLOURS", "SERIES", "colour_of", "ink_on"]
 
 _COMPUTE, _OPTIMIZER, _ORANGE, _PINK, _GREEN, _SKY, _GREY, _RED, _BROWN, _PALE = (
     "#0072B2",
@@ -54,6 +54,9 @@ COLOURS = {
     "barrier": _PALE,
 }
 """Colour by category of op, mesh axis of a communication, class of a breakdown, category of memory or collective."""
+
+SERIES = (_COMPUTE, _ORANGE, _GREEN, _PINK, _OPTIMIZER, _SKY, _RED, _GREY, _BROWN)
+"""Colours of things that are no category, one after the other."""
 
 _OTHERS = ("#8C6BB1", "#B3A369", "#5B7F95", "#A3A500", "#C49C94", "#7F9F7F")
 

@@ -27,12 +27,15 @@ COLUMNS: Mapping[str, str] = {
     "backward": "1 for the gradients of attention; 0 when empty",
     "causal": "1 where attention sees no later token; 0 when empty",
     "nbytes": "read and written, of a pass over memory [B]; of others counted from the shape when empty",
+    "flops": "operations [FLOP]; counted from the shape when empty, none of a pass over memory",
     "time_us": "from one launch to the next [us]",
+    "share": "of op time; not read, so that what a run misses can be filled in",
+    "provenance": "not read either",
 }
 """Columns and what stands in them. ``device``, ``kind``, ``dtype`` and ``time_us`` must be there."""
 
 _REQUIRED = ("device", "kind", "dtype", "time_us")
-_COUNTS = ("m", "n", "k", "batch", "nbytes")
+_COUNTS = ("m", "n", "k", "batch", "nbytes", "flops")
 _FLAGS = ("backward", "causal")
 _NO, _YES = ("0", "0.0", "False"), ("1", "1.0", "True")
 
@@ -140,7 +143,7 @@ def _kernel(given: Mapping[str, str], counts: Mapping[str, int]) -> Kernel:
     kind: KernelKind = given["kind"]  # type: ignore[assignment]
     dtype, form = given["dtype"], given.get("form", "")
     if kind == "memory":
-        return Kernel(kind=kind, dtype=dtype, flops=0, nbytes=counts["nbytes"], form=form)
+        return Kernel(kind=kind, dtype=dtype, flops=counts.get("flops", 0), nbytes=counts["nbytes"], form=form)
     m, n, k, batch = (counts.get(name, 1) for name in ("m", "n", "k", "batch"))
     backward, causal = (given.get(name, "0") in _YES for name in _FLAGS)
     width = _WIDTH[dtype]
@@ -152,7 +155,7 @@ def _kernel(given: Mapping[str, str], counts: Mapping[str, int]) -> Kernel:
     return Kernel(
         kind=kind,
         dtype=dtype,
-        flops=flops,
+        flops=counts.get("flops", flops),
         nbytes=counts.get("nbytes", nbytes),
         m=m,
         n=n,

@@ -18,7 +18,7 @@ from clustersim.library.part import load_part
 from clustersim.readers import collective_rows, nccl_tests
 from clustersim.readers.nccl_log import NcclLog
 from clustersim.study.calibration import Calibration, calibrate, errors
-from clustersim.study.card_text import card_text, evidence
+from clustersim.study.card_text import card_text, evidence, residuals
 from clustersim.study.log_rows import place_logs
 from clustersim.study.measured import Measured, locate
 from clustersim.study.networks import is_known, network_start
@@ -200,6 +200,7 @@ def _calibrated(rows: list[Measured], name: str, published: bool, notes: list[st
                 card,
                 description=_ABOUT[kind].format(", ".join(where)),
                 evidence=evidence([row for row, on in zip(rows, used, strict=True) if on], after[used]),
+                residual=residuals([row for row, on in zip(rows, used, strict=True) if on], after[used]),
                 determined=best.determined[of],
                 start=old[of],
             )

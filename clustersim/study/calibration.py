@@ -120,7 +120,7 @@ def _best(
     """The card under which the rows come out best, and those of its numbers that some row depends on."""
     from scipy.optimize import least_squares
 
-    free = [item.name for item in fields(start) if item.name not in ("name", "sources")]
+    free = [item.name for item in fields(start) if item.name not in ("name", "residual", "sources")]
     origin = np.log([getattr(start, name) for name in free])
     least = origin - _REACH
     most = np.minimum(origin + _REACH, [_most(name) for name in free])

@@ -118,6 +118,13 @@ def _sums_in_switches(case: _Case) -> str | None:
     return None if summed.any() else "no collective was fastest with the sums of the network's switches"
 
 
+def _no_kernel_measured(case: _Case) -> str | None:
+    """Kernels of ops that took no time are none."""
+    coverage = case.result.record.coverage
+    found = coverage.get("measured", 0) + coverage.get("interpolated", 0)
+    return None if found else "no kernel of this run has a shape that the table holds or lies between"
+
+
 def _members(case: _Case) -> str | None:
     return None if any(family.members.shape[1] > 1 for family in case.job.families) else "no group has two members"
 
@@ -208,6 +215,7 @@ _RULES: dict[str, Callable[[_Case], str | None]] = {
     "fabric.ecmp": _fabric,
     "fabric.ecmp_seed": _fabric,
     "fabric.sharp": _sums_in_switches,
+    "kernel_table": _no_kernel_measured,
     "communication.node": _members,
     "communication.network": _apart,
     "nics_per_node": _fabric,

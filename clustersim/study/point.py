@@ -12,12 +12,14 @@ from clustersim.engine.deadlock import Deadlock
 from clustersim.engine.perturb import Perturbation, perturbed
 from clustersim.engine.simulate import simulate
 from clustersim.faults import BadInput, Fault
+from clustersim.hardware.kernel import CostModel
 from clustersim.library.graph import load_graph
 from clustersim.library.job import JobSetup
 from clustersim.library.keys import KEYS, workload_of
 from clustersim.library.model import load_model
 from clustersim.library.section import find_builder
 from clustersim.library.topologies import load_topology
+from clustersim.readers import kernel_table
 from clustersim.study.effects import without_effect
 from clustersim.study.graph_job import find_graph_faults, graph_job
 from clustersim.study.provenance import provenance
@@ -155,6 +157,10 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
     if graph is not None and num_devices and topology is not None:
         found += [fault for fault in find_graph_faults(graph, settings, topology) if fault.key not in refused]
         found += too_many_steps(graph, setup.value("steps"))
+    own: dict[str, CostModel] = {}
+    if setup.value("kernel_table") is not None:
+        with _collect(found):
+            own["cost"] = _measured(setup.value("kernel_table"), topology)
     perturb = _given(setup, "perturb")
     if topology is not None and "nodes" not in refused:
         found += _perturb_faults(perturb, topology)
@@ -180,6 +186,7 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
             "overlap": _given(setup, "overlap"),
             "algorithms": _given(setup, "algorithms"),
             "limits": _given(setup, "limits") or None,
+            **own,
         },
         notes=tuple(notes),
     )
@@ -205,6 +212,23 @@ def _training_job(case: Case, dtype: str) -> Job:
         seq_lens=case.seq_lens,
         seq_seed=case.seq_seed,
     )
+
+
+def _measured(path: str, topology: Topology | None) -> CostModel:
+    """A table of measured kernels before the models of the GPUs, none of them faster than the GPU."""
+    table = kernel_table.read(path)
+    faults = []
+    for gpu in topology.gpus if topology else ():
+        for number, least in table.beating_peak(gpu).items():
+            row = table.rows[number]
+            rule = f"must be {least * 1e6:.4g} or more: the dense peak of {gpu.name} allows no less"
+            if least == float("inf"):
+                rule = f"is of {row.kernel.dtype}, for which {gpu.name} has no matrix units"
+            key, time = f"row {number + 1}, column time_us", f"{row.seconds * 1e6:.4g}"
+            faults.append(Fault(file=str(path), key=key, value=time, rule=rule))
+    if faults:
+        raise BadInput(faults)
+    return table
 
 
 def _given(setup: JobSetup, table: str) -> dict[str, Any]:

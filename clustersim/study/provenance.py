@@ -60,7 +60,10 @@ def provenance(setup: JobSetup, topology: Topology, job: Job) -> dict[str, Any]:
     # Where a file lies does not change a run, what stands in it does.
     # The first topology is the run's; others are those of a mix.
     settings |= {card.kind: card.name for card in reversed(cards) if card.kind in settings}
-    settings |= {key: Path(text).stem for key, text in settings.items() if isinstance(text, str) and is_file(text)}
+    files = {key: text for key, text in settings.items() if isinstance(text, str)}
+    settings |= {
+        key: Path(text).stem for key, text in files.items() if is_file(text) or text.endswith(TABLES.get(key, ()))
+    }
     ordered = {key: settings[key] for key in KEYS if key in settings}
     hashes = {f"{card.kind}/{card.name}": card.sha256 for card in cards}
     content = json.dumps([ordered, hashes], sort_keys=True).encode()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Figures", "ValidatedRow", "answer", "grouped"]
+__all__ = ["ValidatedRow", "grouped"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,6 +17,8 @@ class ValidatedRow:
     ----------
     id : str
         of the row; ``line 7`` where it has none
+    file : str
+        it is from, as reports name it
     line : int
         of the file
     family, source : str
@@ -43,9 +45,15 @@ class ValidatedRow:
         what errors can be told by
     left_out_error : float, optional
         under numbers that were calibrated without the row's group
+    spread : float, optional
+        standard deviation of the logarithm of the prediction that residuals of kernels and collectives leave; None
+        where the prediction is no time or rate of a step
+    interval : tuple[float, float], optional
+        10th and 90th percentile of what is predicted, in the row's unit; None where none is told
     """
 
     id: str
+    file: str = ""
     line: int
     family: str
     source: str
@@ -61,6 +69,8 @@ class ValidatedRow:
     nbytes: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     left_out_error: float | None = None
+    spread: float | None = None
+    interval: tuple[float, float] | None = None
 
     @property
     def status(self) -> str:
@@ -72,64 +82,37 @@ class ValidatedRow:
         """predicted/measured - 1, as a fraction; None when refused."""
         return None if self.predicted is None or self.measured is None else self.predicted / self.measured - 1
 
+    @property
+    def inside(self) -> bool | None:
+        """Whether the measurement is in the interval; None where there is none."""
+        if self.interval is None or self.measured is None:
+            return None
+        return self.interval[0] <= self.measured <= self.interval[1]
+
     def fields(self) -> dict[str, Any]:
-        """As JSON has it, without the file."""
-        names = ("id", "family", "source", "metric", "unit", "measured", "predicted", "error", "status", "reason")
-        more = ("detail", "in_domain", "coverage", "assumptions", "labels")
+        """As JSON has it."""
+        names = (
+            "id",
+            "file",
+            "family",
+            "source",
+            "metric",
+            "unit",
+            "measured",
+            "predicted",
+            "error",
+            "status",
+            "reason",
+        )
+        more = ("detail", "in_domain", "coverage", "assumptions", "spread", "interval", "inside", "labels")
         return {name: getattr(self, name) for name in (*names, *more)}
 
 
-Figures = Callable[[Sequence[ValidatedRow]], dict[str, Any]]
-"""Rows -> their errors as JSON has them."""
-
-
 def grouped(rows: Sequence[ValidatedRow], by: str) -> dict[str, list[ValidatedRow]]:
-    """Rows by family, source or one of their labels, in their order."""
+    """Rows by family, source or one of their labels, or by several with commas between them; in their order."""
+    names = by.split(",")
     found: dict[str, list[ValidatedRow]] = {}
     for row in rows:
-        name = getattr(row, by) if by in ("family", "source") else row.labels.get(by, "")
-        found.setdefault(name, []).append(row)
-    return found
-
-
-def answer(
-    file: str,
-    rows: Sequence[ValidatedRow],
-    notes: Sequence[str],
-    *,
-    figures: Figures,
-    totals: Mapping[str, Sequence[ValidatedRow]],
-    fields: Callable[[ValidatedRow], dict[str, Any]],
-    by: tuple[str, Mapping[str, Sequence[ValidatedRow]]] | None = None,
-) -> dict[str, Any]:
-    """The fields of ``validate --json``.
-
-    Parameters
-    ----------
-    file : str
-    rows : Sequence[ValidatedRow]
-        all of the file
-    notes : Sequence[str]
-        what of the file was not read
-    figures : Figures
-    totals : Mapping[str, Sequence[ValidatedRow]]
-        what is summed up, by its name
-    fields : Callable[[ValidatedRow], dict[str, Any]]
-        a row as JSON has it
-    by : tuple[str, Mapping[str, Sequence[ValidatedRow]]], optional
-        a label to tell errors by, beside the families, and the rows by it
-    """
-    num_predicted = sum(row.status == "predicted" for row in rows)
-    found = {
-        "file": file,
-        "num_rows": len(rows),
-        "num_predicted": num_predicted,
-        "num_refused": len(rows) - num_predicted,
-        "families": {name: figures(members) for name, members in grouped(rows, "family").items()},
-        "totals": {name: figures(members) for name, members in totals.items()},
-        "rows": [fields(row) for row in rows],
-        "warnings": list(notes),
-    }
-    if by is not None:
-        found["by"] = {by[0]: {name: figures(members) for name, members in by[1].items()}}
+        told = [getattr(row, name) if name in ("family", "source") else row.labels.get(name, "") for name in names]
+        found.setdefault(" ".join(told).strip(), []).append(row)
     return found

@@ -1,9 +1,9 @@
-"""Lines that reports of predictions beside measurements have in common, readable at 80 columns."""
+"""Lines of reports of predictions beside measurements, readable at 80 columns."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from clustersim.analysis.report import wrapped
 from clustersim.study.validated_row import ValidatedRow
@@ -13,7 +13,7 @@ __all__ = ["assumed_lines", "in_percent", "refused_lines", "table_lines"]
 _WIDTH, _MOST_LINES = 80, 4
 
 
-def table_lines(title: str, head: str, cells_of: Mapping[str, str]) -> Iterator[str]:
+def table_lines(title: str, head: str, lines: Iterable[tuple[str, str]]) -> Iterator[str]:
     """A line for each group, its name above it where that is long.
 
     Parameters
@@ -22,14 +22,14 @@ def table_lines(title: str, head: str, cells_of: Mapping[str, str]) -> Iterator[
         stands where the names do
     head : str
         of the columns, as wide as the cells
-    cells_of : Mapping[str, str]
-        name of a group -> its cells
+    lines : Iterable[tuple[str, str]]
+        names of groups and their cells
     """
     room = _WIDTH - len(head)
     if len(title) >= room:
         yield title
     yield f"{title if len(title) < room else '':<{room}}{head}"
-    for name, cells in cells_of.items():
+    for name, cells in lines:
         shown = f"  {name or 'not stated'}"
         if len(shown) >= room:
             yield wrapped(shown)
@@ -37,7 +37,7 @@ def table_lines(title: str, head: str, cells_of: Mapping[str, str]) -> Iterator[
         yield f"{shown:<{room}}{cells}"
 
 
-def in_percent(value: float | None, sign: str = "", *, width: int = 6) -> str:
+def in_percent(value: float | None, sign: str = "", *, width: int = 5) -> str:
     """A fraction in percent with one decimal where ``width`` characters hold it; ``-`` where there is none."""
     if value is None:
         return "-"
@@ -48,15 +48,18 @@ def in_percent(value: float | None, sign: str = "", *, width: int = 6) -> str:
 
 
 def refused_lines(rows: Sequence[ValidatedRow]) -> list[str]:
-    """Reasons with their lines of the file, the most frequent first."""
-    by: dict[str, list[int]] = {}
+    """Reasons with their lines of the file, the most frequent first; of several files, one after the other."""
+    by: dict[tuple[str, str], list[int]] = {}
     for row in rows:
         if row.status == "refused":
-            by.setdefault(row.reason, []).append(row.line)
+            by.setdefault((row.file, row.reason), []).append(row.line)
+    several = len({row.file for row in rows}) > 1
+    files = list(dict.fromkeys(file for file, _ in by))
     told = []
-    for reason, lines in sorted(by.items(), key=lambda item: -len(item[1])):
+    for (file, reason), lines in sorted(by.items(), key=lambda item: (files.index(item[0][0]), -len(item[1]))):
         shown = ", ".join(map(str, lines[:_MOST_LINES])) + (", ..." if len(lines) > _MOST_LINES else "")
-        told.append(wrapped(f"  {len(lines):>4}  {reason} (line{'s' * (len(lines) > 1)} {shown})"))
+        where = f"{file} " if several else ""
+        told.append(wrapped(f"  {len(lines):>4}  {reason} ({where}line{'s' * (len(lines) > 1)} {shown})"))
     return ["refused", *told] if told else []
 
 

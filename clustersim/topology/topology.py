@@ -14,6 +14,7 @@ from clustersim.hardware.cpu import CPU
 from clustersim.hardware.gpu import GPU
 from clustersim.hardware.link import Link
 from clustersim.hardware.protocol import Protocol
+from clustersim.hardware.residual import Residual
 from clustersim.topology.in_network import InNetwork
 from clustersim.topology.resources import MOST_CAPACITY, ResourceTable
 
@@ -80,6 +81,9 @@ class Topology:
     protocols : Mapping[str, tuple[Protocol, ...]]
         how the communication library sends, by name of the algorithm; each collective takes the fastest. Those of an
         algorithm without an entry cost a launch and what the links say: the textbook's latency and bandwidth
+    residuals : Mapping[str, Residual]
+        how far measured collectives ``inside`` nodes and ``between`` them are from what these protocols say; without
+        an entry where nobody measured any
     notes : tuple[str, ...]
         what was assumed, for the result's warnings
     sources : Mapping[str, str]
@@ -99,6 +103,7 @@ class Topology:
     multicast: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     in_network: InNetwork | None = None
     protocols: Mapping[str, tuple[Protocol, ...]] = field(default_factory=dict)
+    residuals: Mapping[str, Residual] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.trace.timed_work import TimedWork
 from clustersim.workload.arrays import Arrays
 from clustersim.workload.job import Job
 
@@ -107,6 +108,8 @@ class Record:
         what ``LaneRecord.bound`` counts in
     coverage : dict[str, float]
         fraction of op time by provenance: measured, interpolated, modelled, assumed; sums to 1
+    timed : tuple[TimedWork, ...]
+        what the op time is made of
     num_events : int
         instants the engine handled
     status : str
@@ -123,4 +126,5 @@ class Record:
     num_events: int
     status: str = "ok"
     message: str = ""
+    timed: tuple[TimedWork, ...] = ()
     notes: tuple[str, ...] = field(default=())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clustersim.topology.topology import Topology
 from clustersim.trace.collectives import CollectiveRecord
+from clustersim.trace.coverage import Coverage
 from clustersim.trace.record import Rates, Record
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ class Result:
             f"Result({names} on {self.topology.name}: {record.status}, {ranks:,} ranks as {len(record.lanes):,} "
             f"lanes, {self.wall_s:.3g} s)"
         )
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """Fractions of op time by where the numbers came from, with ``.missing``: what is worth measuring."""
+        return Coverage(self.record.coverage, self.record.timed)
 
     @cached_property
     def trace(self) -> pd.DataFrame:

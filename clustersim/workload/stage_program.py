@@ -21,7 +21,7 @@ from clustersim.workload.sharding.replicas import Replicas
 from clustersim.workload.stage_chunk import StageChunk
 from clustersim.workload.weights import Weights
 
-__all__ = ["stage_program"]
+__all__ = ["stage_program", "weights_of"]
 
 OPTIMIZER = "gpu/optimizer"
 
@@ -61,7 +61,7 @@ def stage_program(
     updates, gathered = [], []
     checked: list[Kernel] = []
     for kind in kinds:
-        own = _weights(kind, blocks, shard, plan)
+        own = weights_of(kind, blocks, shard, plan)
         resident.update(own.resident_bytes())
         if own.parameters and waits:
             checked += own.checks()
@@ -111,7 +111,7 @@ def stage_program(
     return program
 
 
-def _weights(kind: Replicas, blocks: Sequence[Block], shard: Shard, plan: ParallelPlan) -> Weights:
+def weights_of(kind: Replicas, blocks: Sequence[Block], shard: Shard, plan: ParallelPlan) -> Weights:
     """Those of one kind in all blocks of a stage, split as their replicas divide them.
 
     Their tensors are the matrices, those of queries, keys and values apart, and one for each norm.

@@ -26,7 +26,7 @@ from clustersim.workload.stage_chunks import stage_chunks
 from clustersim.workload.stage_program import stage_program
 from clustersim.workload.variants import Difference, variants
 
-__all__ = ["training_step"]
+__all__ = ["shard_of", "training_step"]
 
 
 def training_step(
@@ -93,7 +93,7 @@ def training_step(
     )
     resolved = resolve(case)
     plan, placement, table = resolved.plan, resolved.placement, resolved.table()
-    shard = _shard(case, plan)
+    shard = shard_of(case, plan)
     ranks = Ranks.of(
         plan,
         dp=case.replicas,
@@ -134,7 +134,7 @@ def training_step(
     )
 
 
-def _shard(case: Case, plan: ParallelPlan) -> Shard:
+def shard_of(case: Case, plan: ParallelPlan) -> Shard:
     """A rank's share under a resolved plan, for the first place on every axis."""
     recipe = find_recipe(case.dtype)
     return Shard(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from clustersim.library.card import KINDS, list_cards
+from clustersim.library.measurements import measurement_files
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,6 +34,8 @@ def test_it_holds_every_card_and_no_test(wheel: Path) -> None:
     for kind, cards in list_cards().items():
         for card, _ in cards:
             assert f"clustersim/_cards/{KINDS[kind]}/{card}.toml" in names
+    for path in measurement_files():
+        assert f"clustersim/_cards/workloads/measurements/{path.name}" in names
     assert "clustersim/py.typed" in names
     assert {name.split("/")[0] for name in names} == {
         "clustersim",

@@ -25,6 +25,7 @@ def test_the_commands_there_are() -> None:
     assert {name for name in app() if not name.startswith("-")} == {
         "run",
         "collective",
+        "memory",
         "calibrate",
         "validate",
         "list",

@@ -59,9 +59,10 @@ def test_tables(call: Callable[..., Any], data: str) -> None:
 
 def test_a_folder_of_rows_and_a_figure(call: Callable[..., Any], data: str, tmp_path: Path) -> None:
     answer = call("validate", "--data", data, "--out", "out", "--by", "group")
-    assert "written to out: accuracy.png, rows.csv, versions.json" in answer.out
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["accuracy.png", "rows.csv", "versions.json"]
-    assert (tmp_path / "out" / "accuracy.png").read_bytes().startswith(b"\x89PNG")
+    names = ["accuracy_mine.png", "accuracy_mine_by_size.png", "rows.csv", "versions.json"]
+    assert f"written to out: {', '.join(names)}" in " ".join(answer.out.split())
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
+    assert (tmp_path / "out" / names[0]).read_bytes().startswith(b"\x89PNG")
     with (tmp_path / "out" / "rows.csv").open(newline="") as file:
         written = list(csv.DictReader(file))
     told = call("validate", "--data", data, "--json", "--out", "out").json["rows"]  # the same folder again
@@ -77,10 +78,22 @@ def test_a_folder_without_a_prediction_has_no_figure(call: Callable[..., Any], t
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["rows.csv", "versions.json"]
 
 
-def test_without_data_it_says_what_it_reads(call: Callable[..., Any]) -> None:
-    answer = call("validate", "--json")
-    assert errors(answer) == [("--data", None, None)]
-    assert "measured collectives" in answer.err
+def test_without_data_it_reads_what_comes_along(
+    call: Callable[..., Any], data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "steps.csv").write_text(STEPS)
+    files = (tmp_path / data, tmp_path / "steps.csv")
+    monkeypatch.setattr("clustersim.study.validate.measurement_files", lambda: files)
+    answer = call("validate", "--json", "--by", "hardware")
+    assert answer.code == 0
+    assert answer.json["files"] == ["mine.csv", "steps.csv"]
+    assert [row["file"] for row in answer.json["rows"]] == ["mine.csv"] * 4 + ["steps.csv"] * 2
+    assert set(answer.json["families"]) == {"mine:lab", "steps:lab"}
+    assert answer.json["by"]["hardware"]["A100"]["num_rows"] == 3
+    assert "by file and family" in call("validate").out
+    one = call("validate", "--family", "steps:lab", "--json").json
+    assert (one["files"], one["num_rows"]) == (["steps.csv"], 2)
+    assert errors(call("validate", "--family", "steps:lap", "--json"))[0] == ("family", "steps:lap", "steps:lab")
 
 
 def test_every_fault_at_once(call: Callable[..., Any], data: str, tmp_path: Path) -> None:
@@ -93,7 +106,7 @@ def test_every_fault_at_once(call: Callable[..., Any], data: str, tmp_path: Path
         ("line 2, column time_us", "-60", None),
         ("line 3, column gpus", "x", None),
     ]
-    assert errors(call("validate", "--by", "x", "--json"))[0][0] == "--data"
+    assert errors(call("validate", "--by", "x", "--json"))[0][0] == "--by"
 
 
 def test_files_that_are_none(call: Callable[..., Any], data: str) -> None:

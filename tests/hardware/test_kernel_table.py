@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clustersim.hardware.kernel import Kernel
 from clustersim.hardware.kernel_cost import kernel_cost
@@ -83,3 +85,28 @@ def test_gradients_and_masks_are_kernels_of_their_own() -> None:
 def test_a_time_must_be_one(seconds: float) -> None:
     with pytest.raises(ValueError, match="seconds"):
         TimedKernel(device="h100-sxm", kernel=gemm(1), seconds=seconds)
+
+
+@given(m=st.integers(512, 8192), factors=st.tuples(*[st.floats(0.01, 100)] * 2), dtype=st.sampled_from(["bf16", "fp8"]))
+def test_no_kernel_beats_the_peaks_whatever_was_measured(m: int, factors: tuple[float, float], dtype: str) -> None:
+    ends = [slower(replace(gemm(rows), dtype=dtype), factor) for rows, factor in zip((512, 8192), factors, strict=True)]
+    kernel = replace(gemm(m), dtype=dtype)
+    cost = KernelTable(rows=ends)(kernel, H100)
+    assert cost.provenance in ("measured", "interpolated")
+    assert kernel.flops <= cost.seconds * H100.flop_per_s(dtype) * (1 + 1e-12)
+    assert kernel.nbytes <= cost.seconds * H100.memory_bandwidth * (1 + 1e-12)
+
+
+def test_a_pass_in_a_warm_cache_takes_the_bandwidth() -> None:
+    warm = Kernel(kind="memory", dtype="bf16", flops=0, nbytes=33_500_000)
+    table = KernelTable(rows=[TimedKernel(device="h100-sxm", kernel=warm, seconds=5e-6)])
+    assert table(warm, H100).seconds == pytest.approx(10e-6)
+    assert table.beating_peak(H100) == {}
+
+
+def test_rows_that_no_kernel_can_reach_are_found() -> None:
+    reached, sparse = (TimedKernel(device="h100-sxm", kernel=gemm(4096), seconds=s) for s in (140e-6, 138e-6))
+    without = TimedKernel(device="h100-sxm", kernel=replace(gemm(4096), dtype="nvfp4"), seconds=1.0)
+    elsewhere = TimedKernel(device="b200", kernel=gemm(4096), seconds=70e-6)
+    found = KernelTable(rows=[reached, sparse, elsewhere, without]).beating_peak(H100)
+    assert found == {1: pytest.approx(2 * 4096**3 / 989.4e12), 3: np.inf}

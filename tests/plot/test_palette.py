@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clustersim.collective.bound import KINDS
-from clustersim.plot.palette import COLOURS, colour_of, ink_on
+from clustersim.plot.palette import COLOURS, SERIES, colour_of, ink_on
 
 TIMES = ("compute", "optimizer", "tp", "cp", "ep", "pp", "dp", "copy", "storage", "host", "bubble", "wait")
 BYTES = ("weights", "gradients", "optimizer", "activations", "communication", "workspace", "context")
@@ -46,6 +46,12 @@ def test_every_two_of_a_figure_stay_apart(names, vision):
     """A difference of 20 in L*a*b* is many times what is just noticeable (2.3)."""
     for a, b in combinations(names, 2):
         assert np.linalg.norm(lab(COLOURS[a], vision) - lab(COLOURS[b], vision)) > 20, (a, b)
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_every_two_of_a_series_stay_apart(vision):
+    for a, b in combinations(SERIES, 2):
+        assert np.linalg.norm(lab(a, vision) - lab(b, vision)) > 20, (a, b)
 
 
 def test_classes_have_the_colour_of_their_category():

@@ -83,7 +83,7 @@ def same(one: Result, other: Result) -> bool:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {*CASES, *GRAPH_CASES} == set(_RULES)
+    assert {*CASES, *GRAPH_CASES, "kernel_table"} == set(_RULES)
 
 
 @pytest.mark.parametrize(("key", "value", "others", "acts"), FLAT)
@@ -106,6 +106,15 @@ def test_told_of_graphs_too(key: str, value: Any, others: dict[str, Any], acts: 
     setup = JobSetup.of("net", topology="dgx1-v100", **given)
     without, with_it = run_point(setup), run_point(setup.with_values({key: value}))
     assert told(with_it, key) is not acts
+    assert same(without, with_it) is not acts
+
+
+@pytest.mark.parametrize(("device", "acts"), [("h100-sxm", True), ("a100-sxm-80gb", False)])
+def test_told_of_a_table_of_kernels_that_holds_none(tiny: JobSetup, device: str, acts: bool, tmp_path: Path) -> None:
+    norm = tmp_path / "mine.csv"  # of 2,048 tokens of 768 columns, two numbers each way of two bytes
+    norm.write_text(f"device,kind,dtype,form,nbytes,time_us\n{device},memory,bf16,norm,{2 * 2 * 128 * 768},77\n")
+    without, with_it = run_point(tiny), run_point(tiny.with_values({"kernel_table": str(norm)}))
+    assert told(with_it, "kernel_table") is not acts
     assert same(without, with_it) is not acts
 
 

@@ -16,8 +16,9 @@ from clustersim.hardware.communication import Communication
 from clustersim.study import left_out, prediction
 from clustersim.study.calibration import Calibration
 from clustersim.study.prediction import REASONS
-from clustersim.study.validate import LABELS, decade, input_faults
-from clustersim.study.validation import LARGE, Validation
+from clustersim.study.validate import input_faults
+from clustersim.study.validate_collectives import COLLECTIVES, LARGE, decade
+from clustersim.study.validation import Validation
 
 HEADER = "id,group,source,hardware,nodes,gpus,gpus_per_node,inter_link,collective,algo,size_bytes,time_us,confidence"
 ROWS = (
@@ -129,7 +130,7 @@ def test_a_family_of_ones_own_and_rows_without_names(tmp_path: Path) -> None:
     assert (second.family, second.id) == ("mine:no source", "line 3")
 
 
-@pytest.mark.parametrize("by", LABELS)
+@pytest.mark.parametrize("by", COLLECTIVES.labels)
 def test_groups_are_parts_of_the_whole(report: Validation, by: str) -> None:
     groups = report.groups(by)
     assert sorted(row.line for rows in groups.values() for row in rows) == [row.line for row in report.rows]
@@ -206,7 +207,7 @@ def test_the_table_has_a_row_each(report: Validation) -> None:
     table = report.table()
     assert list(table["line"]) == [row.line for row in report.rows]
     assert list(table["status"]) == [row.status for row in report.rows]
-    assert {*LABELS, "nbytes", "error", "reason", "assumptions"} <= set(table.columns)
+    assert {*COLLECTIVES.labels, "nbytes", "error", "reason", "assumptions"} <= set(table.columns)
 
 
 def test_every_fault_at_once(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from clustersim.study.validate_collectives import COLLECTIVES
 from clustersim.study.validated_row import ValidatedRow
-from clustersim.study.validation import Validation
+from clustersim.study.validation import ValidatedFile, Validation
 from clustersim.study.validation_text import validation_text
 
 
@@ -30,10 +32,14 @@ def row(line: int, predicted: float | None, *, left_out: float | None = None, **
     )
 
 
-REPORT = Validation(
-    file="file.csv",
-    rows=(row(2, 110.0), row(3, 70.0), *(row(line, None) for line in range(4, 10))),
-    notes=("columns that are not known here were left out: weather",),
+def report(*rows: ValidatedRow, file: str = "file.csv", left_out: str | None = None, notes: str = "") -> Validation:
+    told = ValidatedFile(file=file, kind=COLLECTIVES, rows=rows, notes=(notes,) if notes else ())
+    return Validation(files=(told,), left_out=left_out)
+
+
+REPORT = report(
+    *(row(2, 110.0), row(3, 70.0), *(row(line, None) for line in range(4, 10))),
+    notes="columns that are not known here were left out: weather",
 )
 
 
@@ -59,14 +65,13 @@ def test_one_table_when_asked_for() -> None:
 
 
 def test_nothing_predicted_is_no_error() -> None:
-    text = validation_text(Validation(file="f", rows=(row(2, None),)))
+    text = validation_text(report(row(2, None)))
     assert lines(text, "lab") == [["lab", "1", "0", "-", "-", "-", "-", "-", "-"]]
     assert "assumed" not in text
 
 
 def test_what_was_left_out_stands_beside() -> None:
-    report = Validation(file="f", rows=(row(2, 110.0, left_out=0.4), row(3, 90.0, left_out=-0.2)), left_out="group")
-    text = validation_text(report)
+    text = validation_text(report(row(2, 110.0, left_out=0.4), row(3, 90.0, left_out=-0.2), left_out="group"))
     assert lines(text, "lab") == [["lab", "2", "2", "10.0", "10.0", "10.0", "+0.0", "+10.0", "2", "30.0"]]
     assert "calibrated without the row's group" in text
 
@@ -76,9 +81,24 @@ def test_what_was_left_out_stands_beside() -> None:
 def test_at_most_80_columns(left_out: str | None, factor: float) -> None:
     long = "a laboratory with a name that goes on for longer than any table is wide, with an address"
     rows = tuple(row(10**5 + k, 100 * factor, left_out=factor, source=long, collective=f"kind {k}") for k in range(3))
-    text = validation_text(Validation(file="file.csv", rows=rows, left_out=left_out))
+    text = validation_text(report(*rows, left_out=left_out))
     assert max(map(len, text.splitlines())) <= 80
     assert long in " ".join(text.split())
     heads = [line for line in text.splitlines() if " rows" in line and "median" in line]
     ends = {len(line) for line in heads}
     assert ends == {80}
+
+
+def test_several_files_stand_in_one_table() -> None:
+    one, other = (
+        report(replace(row(2, p), file=f, family=f"{f}:lab")).files[0] for f, p in (("a", 110.0), ("b", None))
+    )
+    text = validation_text(Validation(files=(one, replace(other, file="b.csv"))))
+    assert text.startswith("2 files: 2 rows, 1 predicted, 1 refused")
+    assert lines(text, "lab") == [
+        ["lab", "1", "1", "10.0", "10.0", "10.0", "+10.0", "+10.0", "2"],
+        ["lab", "1", "0", "-", "-", "-", "-", "-", "-"],
+    ]
+    assert lines(text, "b.csv")[0][1:3] == ["1", "0"]
+    assert "1  no card stands for the hardware (b line 2)" in text
+    assert "collectives: 1 MiB and above" in text

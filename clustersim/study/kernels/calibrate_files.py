@@ -19,6 +19,7 @@ from clustersim.readers.kernel_rows import KernelRow
 from clustersim.study.kernels.calibration import Fitted, calibrate_kernels, errors, part_of
 from clustersim.study.kernels.card_text import kernel_card_text
 from clustersim.study.kernels.measured import MeasuredKernel, place
+from clustersim.study.kernels.siblings import sibling_spreads
 
 __all__ = ["GENERIC", "CalibratedKernels", "calibrate_kernel_files", "start_of"]
 
@@ -102,6 +103,10 @@ def calibrate_kernel_files(paths: Sequence[Path]) -> CalibratedKernels:
     if not used:
         rule = "; ".join(["hold no row to calibrate from", *notes])
         raise BadInput([Fault(key="files", value=[path.name for path in paths], rule=rule)])
+    between = sibling_spreads(used, {name: one.models for name, one in fitted.items()})
+    if between:
+        spreads = ", ".join(f"{kind} {value:.2f}" for kind, value in between.items())
+        notes.append(f"a device's kernels by the numbers of another, standard deviation of ln(time): {spreads}")
     return CalibratedKernels(
         rows=tuple(used),
         before=errors(used),

@@ -122,22 +122,35 @@ def errors(rows: Sequence[MeasuredKernel], models: KernelModels | None = None) -
     return found
 
 
-def left_out_errors(rows: Sequence[MeasuredKernel], start: KernelModels, *, folds: int = 5) -> Array:
+def left_out_errors(rows: Sequence[MeasuredKernel], start: KernelModels, *, by: str = "shape", folds: int = 5) -> Array:
     """Errors of rows of one device under numbers that were calibrated without them, shape (num_rows,).
 
-    Shapes are dealt to ``folds`` lots, all rows of a shape to one: a GEMM's weight matrix, the tokens and heads of an
-    attention kernel, the bytes of a pass. Each lot is predicted from the others.
+    Parameters
+    ----------
+    rows : Sequence[MeasuredKernel]
+    start : KernelModels
+        where every calibration begins; what is left of it where no other row bears on a part
+    by : {"shape", "source"}
+        what is left out together: ``folds`` lots of shapes, all rows of a shape in one (a GEMM's weight matrix, the
+        tokens and heads of an attention kernel, the bytes of a pass), or all that one source published
+    folds : int
+        lots of shapes
     """
-    shapes = sorted({(part_of(row), row.shape) for row in rows})
-    lots = np.random.default_rng(0).permutation(len(shapes)) % folds
-    lot_of = dict(zip(shapes, lots.tolist(), strict=True))
-    lot = np.array([lot_of[part_of(row), row.shape] for row in rows])
+    lot = np.array(_lots(rows, folds) if by == "shape" else [row.row.source for row in rows])
     found = np.empty(len(rows))
-    for fold in range(folds):
+    for fold in np.unique(lot).tolist():
         out = [row for row, of in zip(rows, lot.tolist(), strict=True) if of == fold]
         others = [row for row, of in zip(rows, lot.tolist(), strict=True) if of != fold]
         found[lot == fold] = errors(out, calibrate_kernels(others, start).models)
     return found
+
+
+def _lots(rows: Sequence[MeasuredKernel], folds: int) -> list[int]:
+    """The lot of each row: shapes are dealt at random, but always alike."""
+    shapes = sorted({(part_of(row), row.shape) for row in rows})
+    lots = np.random.default_rng(0).permutation(len(shapes)) % folds
+    lot_of = dict(zip(shapes, lots.tolist(), strict=True))
+    return [lot_of[part_of(row), row.shape] for row in rows]
 
 
 def _seconds(kernel: Kernel, gpu: GPU) -> float:

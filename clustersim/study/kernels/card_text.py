@@ -11,6 +11,8 @@ from clustersim.hardware.attention_model import AttentionModel
 from clustersim.hardware.gemm_model import GemmModel
 from clustersim.hardware.kernel_models import KernelModels
 from clustersim.hardware.memory_model import MemoryModel
+from clustersim.hardware.residual import spread
+from clustersim.study.card_text import RESIDUAL
 from clustersim.study.kernels.calibration import Fitted, errors
 from clustersim.study.kernels.measured import MeasuredKernel
 
@@ -33,13 +35,16 @@ def kernel_card_text(fitted: Fitted, *, description: str, start: KernelModels) -
     for name, part in _parts(models):
         lines += ["", f"[{name}]"]
         lines += [f"{item.name} = {_value(item.name, getattr(part, item.name))}" for item in fields(part)]
+    residual = {**start.residual, **{name: spread(errors(rows, models)) for name, rows in fitted.rows.items()}}
+    lines += ["", "[residual]"]
+    lines += [f'"{name}" = {residual[name]:.2g}' for name, _ in _parts(models) if name in residual]
     lines += ["", "[sources]"]
     kept = {
         key: text
         for key, text in start.sources.items()
         if any(_below(part, key) or _below(key, part) for part, _ in _parts(models) if part not in fitted.rows)
     }
-    sources = {**kept, **dict(_measured(fitted, start))}
+    sources = {"residual": f"measured: {RESIDUAL}", **kept, **dict(_measured(fitted, start))}
     return "\n".join([*lines, *(f'"{key}" = "{text}"' for key, text in sources.items())]) + "\n"
 
 

@@ -11,7 +11,7 @@ from clustersim.study.profile import Profile
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.workload.plan import ParallelPlan
 
-__all__ = ["MEMORY_METRICS", "Layout", "layout_of"]
+__all__ = ["LAYER_METRICS", "MEMORY_METRICS", "Layout", "layout_of"]
 
 _SCHEDULES = (
     ("1f1b-interleaved", "interleaved"),
@@ -28,7 +28,10 @@ _SCHEDULES = (
 _CP_EP = re.compile(r"\bCP (\d+), EP (\d+)\b")
 """How notes of tables without such columns give cp and ep."""
 
-MEMORY_METRICS = ("peak memory", "max_memory_allocated")
+LAYER_METRICS = ("activations", "parameters+optimizer", "activation memory relative to no recompute")
+"""Memory of the layers of the first stage: bytes of activations; of weights, gradients and optimizer; a percentage."""
+
+MEMORY_METRICS = ("peak memory", "max_memory_allocated", *LAYER_METRICS)
 """What a row may publish instead of a time."""
 
 
@@ -87,6 +90,8 @@ def layout_of(row: StepRow, profile: Profile) -> Layout:
     ep = row.ep or _noted(row)[1]
     if ep > 1:
         switches |= {"ep": ep, "dispatch": profile.dispatch}
+    if row.metric in LAYER_METRICS:
+        assumed.append("model: its layers alone, without embedding and head, as papers on memory count")
     if apart:
         assumed.append("overlap: off, as the row says")
     plan = ParallelPlan(
@@ -101,20 +106,24 @@ def layout_of(row: StepRow, profile: Profile) -> Layout:
 
 def _degrees(row: StepRow, assumed: list[str]) -> dict[str, int]:
     """tp, pp, cp and dp, whose product is the row's GPUs."""
-    if row.gpus is None:
+    gpus = row.gpus
+    if gpus is None and row.metric in LAYER_METRICS and row.tp is not None:
+        gpus = row.tp * (row.pp or 1)
+        assumed.append("gpus: those of one replica, no number is published")
+    if gpus is None:
         raise RefusedError("layout", "the number of GPUs is not published")
-    if row.tp is None and row.pp is None and row.gpus > 1:
-        raise RefusedError("layout", f"{row.gpus} GPUs without tp and pp")
+    if row.tp is None and row.pp is None and gpus > 1:
+        raise RefusedError("layout", f"{gpus} GPUs without tp and pp")
     found = {"tp": row.tp or 1, "pp": row.pp or 1, "cp": row.cp or _noted(row)[0]}
     replica = found["tp"] * found["pp"] * found["cp"]
-    dp = row.gpus // replica
-    if dp * replica != row.gpus:
-        raise RefusedError("numbers", f"{row.gpus} GPUs are no multiple of tp {row.tp} x pp {row.pp} x cp {row.cp}")
+    dp = gpus // replica
+    if dp * replica != gpus:
+        raise RefusedError("numbers", f"{gpus} GPUs are no multiple of tp {row.tp} x pp {row.pp} x cp {row.cp}")
     if row.dp is not None and row.dp != dp:
-        if row.dp * replica > row.gpus:
-            detail = f"tp {found['tp']} x pp {found['pp']} x cp {found['cp']} x dp {row.dp} on {row.gpus} GPUs"
+        if row.dp * replica > gpus:
+            detail = f"tp {found['tp']} x pp {found['pp']} x cp {found['cp']} x dp {row.dp} on {gpus} GPUs"
             raise RefusedError("numbers", detail)
-        assumed.append(f"gpus: dp {row.dp} uses {row.dp * replica} of the {row.gpus} GPUs")
+        assumed.append(f"gpus: dp {row.dp} uses {row.dp * replica} of the {gpus} GPUs")
         dp = row.dp
     return found | {"dp": dp}
 

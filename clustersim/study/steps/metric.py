@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from clustersim.readers.step_rows import StepRow
-from clustersim.study.steps.layout import MEMORY_METRICS
+from clustersim.study.steps.layer_metric import layer_metric
+from clustersim.study.steps.layout import LAYER_METRICS, MEMORY_METRICS
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.study.steps.step_job import MeasuredStep
 from clustersim.study.steps.timing import StepTime
@@ -40,7 +41,7 @@ def metric_faults(row: StepRow) -> None:
         raise RefusedError("metric", f"{told}: not that of a step")
     if row.metric.endswith("time") and row.unit not in _SCALE:
         raise RefusedError("metric", told)
-    if row.metric in MEMORY_METRICS and not row.unit.startswith("GiB"):
+    if row.metric in MEMORY_METRICS and not row.unit.startswith("percent" if "relative" in row.metric else "GiB"):
         raise RefusedError("metric", told)
     if row.metric in ("mfu", "hfu") and not _PEAK.match(row.unit):
         raise RefusedError("metric", told)
@@ -54,6 +55,8 @@ def in_metric(measured: MeasuredStep, step: StepTime) -> float:
     ``forward_backward_time`` is the step without its optimizer, on one GPU, where nothing runs beside it.
     """
     row, job, seconds = measured.row, measured.job, step.seconds
+    if row.metric in LAYER_METRICS:
+        return layer_metric(measured)
     if row.metric in MEMORY_METRICS:
         return step.peak_bytes / 2**30
     if row.metric == "iteration_time":

@@ -41,6 +41,14 @@ _CARDS: tuple[tuple[str, str], ...] = (
 )
 """Words of a model's name -> its card, the first that fits; a card that the library does not have refuses the row."""
 
+_NAMED: tuple[tuple[str, str], ...] = (
+    ("gpt 22b", "gpt-22b"),
+    ("gpt 175b", "gpt3-175b"),
+    ("gpt 530b", "gpt-530b"),
+    ("gpt 1t", "gpt-1t"),
+)
+"""The same for names that stand for more than one model: only where the row does not give all of its shape."""
+
 _GPT: Mapping[str, Any] = {
     "norm": "layernorm",
     "positions": "learned",
@@ -70,12 +78,15 @@ def model_of(row: StepRow, seq_len: int) -> tuple[Model, list[str]]:
     """
     name = row.model.lower()
     card = next((card for words, card in _CARDS if words in name), None)
-    if card == "" or (row.layers is None and card is None):
+    if card == "":
         raise RefusedError("model", f"model {row.model!r}")
     if card is not None:
         return _as_published(row, _card(card, row.model), seq_len)
     needed = {name: getattr(row, name) for name in ("layers", "hidden", "heads", "ffn", "vocab")}
     missing = [name for name, value in needed.items() if value is None]
+    named = next((card for words, card in _NAMED if words in name), None)
+    if missing and named is not None:
+        return _as_published(row, _card(named, row.model), seq_len)
     if missing:
         raise RefusedError("model", f"model {row.model!r} without {', '.join(missing)}")
     if row.experts:

@@ -15,6 +15,7 @@ import numpy as np
 
 from clustersim.analysis.fits import out_of_memory
 from clustersim.analysis.summary import summary
+from clustersim.analysis.uncertainty import step_spread
 from clustersim.engine.simulate import simulate
 from clustersim.study.steps.step_job import StepJob
 from clustersim.trace.result import Result
@@ -52,6 +53,8 @@ class StepTime:
     parts_s : Mapping[str, float]
         mean over ranks of compute, exposed communication by axis, bubble and the like, of the step or of the longest
         short batch [s]
+    spread : float
+        standard deviation of the logarithm of ``seconds`` that residuals of kernels and collectives leave
     simulated : int
         micro-batches of the longest batch that was simulated
     notes : tuple[str, ...]
@@ -65,6 +68,7 @@ class StepTime:
     ledger: Ledger
     coverage: Mapping[str, float]
     parts_s: Mapping[str, float] = field(default_factory=dict)
+    spread: float = 0.0
     simulated: int
     notes: tuple[str, ...] = ()
 
@@ -155,6 +159,7 @@ def _told(job: StepJob, result: Result, seconds: float, simulated: int) -> StepT
         ),
         coverage=said["coverage"],
         parts_s=parts,
+        spread=step_spread(result.record.timed, said["breakdown_s"]),
         simulated=simulated,
         notes=tuple(said["warnings"]),
     )

@@ -1,85 +1,106 @@
-"""A file of measured training steps -> predictions beside the measurements."""
+"""Measured training steps beside their predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from clustersim.faults import BadInput, Fault, nearest_name
+from clustersim.faults import BadInput, Fault
 from clustersim.readers import step_rows
 from clustersim.readers.step_rows import StepRow
+from clustersim.study.row_kind import RowKind
 from clustersim.study.steps.metric import in_metric
 from clustersim.study.steps.predict import StepOutcome, predict
-from clustersim.study.steps.report import StepValidation
 from clustersim.study.steps.step_job import MeasuredStep
 from clustersim.study.steps.timing import StepTime
 from clustersim.study.validated_row import ValidatedRow
 
-__all__ = ["family_of", "read_rows", "unknown_family", "validate_steps"]
+__all__ = ["STEPS"]
 
 _ASSUMED = 0.5
 """Part of the op time that assumed numbers may make up before a row counts as out of the calibrated domain."""
 
+_LABELS = (
+    "source",
+    "family",
+    "profile",
+    "topology",
+    "hardware",
+    "model",
+    "precision",
+    "group",
+    "confidence",
+    "how_obtained",
+    "year",
+    "gpus",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "recompute",
+    "fits",
+    "network",
+)
+"""Columns of the file, and what the row was mapped to."""
 
-def validate_steps(
-    path: str | Path,
-    *,
-    family: str | None = None,
-    processes: int = 1,
-    progress: Callable[[float], None] | None = None,
-) -> StepValidation:
-    """Predict every row of a file of measured steps.
-
-    Parameters
-    ----------
-    path : str or Path
-        a CSV as :func:`clustersim.readers.step_rows.read` takes it
-    family : str, optional
-        rows of this one only
-    processes : int
-        that simulate beside each other
-    progress : callable, optional
-        called with the fraction of the jobs that are done
-
-    Raises
-    ------
-    BadInput
-        with every fault of the file, and when it has no such family
-    """
-    rows, notes = read_rows(path, family)
-    stem = Path(path).stem
-    outcomes = predict(rows, processes=processes, progress=progress)
-    return StepValidation(
-        file=str(path), rows=tuple(_validated(stem, outcome) for outcome in outcomes), notes=tuple(notes)
-    )
-
-
-def read_rows(path: str | Path, family: str | None) -> tuple[Sequence[StepRow], list[str]]:
-    """Rows of a file, of one family where it is asked for.
-
-    Raises
-    ------
-    BadInput
-    """
-    rows, notes = step_rows.read(path)
-    if family is None:
-        return rows, notes
-    stem = Path(path).stem
-    names = list(dict.fromkeys(family_of(stem, row) for row in rows))
-    if family not in names:
-        raise BadInput([unknown_family(path, family, names)])
-    return [row for row in rows if family_of(stem, row) == family], notes
+_MEANING = {
+    "card": "a card stands for the hardware as published",
+    "profile": "a software profile stands for what the source ran",
+    "model": "a card, or a kind of model, gives what the row's columns do not",
+    "network": "the network is not known, that of the card is taken",
+    "precision": "the number format is not published, or its name means more than one",
+    "batch": "the micro-batch is not published, or the whole batch is one",
+    "recompute": "what is recomputed is not published, or not exactly what is simulated",
+    "sharding": "how the optimizer state is split is not published, or not exactly what is simulated",
+    "schedule": "chunks of the pipeline are not published",
+    "overlap": "the row says that overlap was off",
+    "gpus": "some GPUs of the row are not used",
+    "memory": "more memory is held than there is; the time is that without the limit",
+    "note": "what the simulation itself splits, pads or leaves out",
+}
 
 
-def unknown_family(path: str | Path, family: str, names: Sequence[str]) -> Fault:
-    """A family that a file does not have."""
-    rule = f"must be a family of {Path(path).name}: {', '.join(names)}"
-    return Fault(key="family", value=family, rule=rule, nearest=nearest_name(family, names))
+def _check(path: Path, leave_out: str | None) -> list[Fault]:
+    del leave_out
+    try:
+        step_rows.read(path)
+    except BadInput as error:
+        return list(error.faults)
+    return []
 
 
-def family_of(stem: str, row: StepRow) -> str:
+def _families(path: Path) -> list[str]:
+    return list(dict.fromkeys(_family(path.stem, row) for row in step_rows.read(path)[0]))
+
+
+def _family(stem: str, row: StepRow) -> str:
     """The row's own family, else that of its file and source."""
     return row.family or f"{stem}:{row.source}"
+
+
+def _predict(
+    path: Path,
+    *,
+    leave_out: str | None,
+    family: str | None,
+    processes: int,
+    progress: Callable[[float], None] | None,
+) -> tuple[tuple[ValidatedRow, ...], tuple[str, ...]]:
+    """Rows that have one job are simulated once."""
+    rows, notes = step_rows.read(path)
+    rows = tuple(row for row in rows if family in (None, _family(path.stem, row)))
+    outcomes = predict(rows, processes=processes, progress=progress)
+    return tuple(_validated(path.stem, outcome) for outcome in outcomes), tuple(notes)
+
+
+def _totals(rows: Sequence[ValidatedRow]) -> dict[str, Sequence[ValidatedRow]]:
+    """All rows; those that were read and are not of low confidence; of these, those in the calibrated domain."""
+    sure = [r for r in rows if r.labels.get("how_obtained") != "memory" and r.labels["confidence"] != "low"]
+    return {
+        "all rows": rows,
+        "read, of high or medium confidence": sure,
+        "of these in the calibrated domain": [row for row in sure if row.in_domain or row.status == "refused"],
+    }
 
 
 def _validated(stem: str, outcome: StepOutcome) -> ValidatedRow:
@@ -88,7 +109,7 @@ def _validated(stem: str, outcome: StepOutcome) -> ValidatedRow:
     return ValidatedRow(
         id=row.id or f"line {row.line}",
         line=row.line,
-        family=family_of(stem, row),
+        family=_family(stem, row),
         source=row.source,
         metric=row.metric,
         unit=row.unit,
@@ -137,3 +158,19 @@ def _labels(row: StepRow, measured: MeasuredStep | None, step: StepTime | None) 
         shares = {name: value / (sum(step.parts_s.values()) or 1) for name, value in step.parts_s.items()}
         labels["parts"] = " ".join(f"{name}={share:.3f}" for name, share in shares.items() if share >= 0.0005)
     return labels
+
+
+STEPS = RowKind(
+    name="steps",
+    labels=_LABELS,
+    tables=("family", "source", "topology"),
+    titles={},
+    meaning=_MEANING,
+    leave_out=(),
+    detect=step_rows.detect,
+    check=_check,
+    families=_families,
+    predict=_predict,
+    totals=_totals,
+)
+"""Training steps in the metric that their source publishes, simulated on a cluster of the library."""

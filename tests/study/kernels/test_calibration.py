@@ -20,7 +20,6 @@ from clustersim.readers import kernel_rows
 from clustersim.study.kernels.calibrate_files import calibrate_kernel_files, start_of
 from clustersim.study.kernels.calibration import calibrate_kernels, errors, left_out_errors
 from clustersim.study.kernels.measured import place
-from clustersim.study.kernels.report import validate_kernels
 
 pytest.importorskip("scipy")
 
@@ -91,20 +90,6 @@ def test_too_few_rows_calibrate_nothing(table: Path, tmp_path: Path) -> None:
     few.write_text("\n".join(table.read_text().splitlines()[:5]) + "\n")
     with pytest.raises(BadInput, match="hold no row to calibrate from"):
         calibrate_kernel_files([few])
-
-
-def test_a_report_tells_rows_apart(table: Path) -> None:
-    report = validate_kernels(table)
-    assert len(report.rows) == 25
-    assert list(report.groups("device", "part")) == ["b200 gemm.bf16"]
-    answer = report.answer()
-    assert (answer["num_predicted"], answer["num_refused"]) == (24, 1)
-    assert answer["by"]["device, kind"]["b200 gemm"]["num_rows"] == 24
-
-
-def test_what_cannot_be_left_out_is_refused(table: Path) -> None:
-    with pytest.raises(BadInput, match="must be one of shape"):
-        validate_kernels(table, leave_out="line")
 
 
 def test_every_fault_of_a_file(tmp_path: Path) -> None:

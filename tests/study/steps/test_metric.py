@@ -102,3 +102,35 @@ def test_without_the_optimizer_on_one_gpu() -> None:
 def test_what_no_step_tells_is_refused(metric: str, unit: str) -> None:
     with pytest.raises(RefusedError):
         metric_faults(replace(ROW, metric=metric, unit=unit))
+
+
+MEMORY = replace(
+    ROW, model="GPT 22B", source="Reducing Activation Recomputation", unit="GiB", gpus=None, precision="bf16"
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"metric": "activations", "recompute": "none"}, 59.25),
+        ({"metric": "activations", "recompute": "selective + sequence parallel"}, 9.5625),
+        ({"metric": "parameters+optimizer", "recompute": "any"}, 48 * 12 * 6144**2 / 8 * 18 / 2**30),
+        (
+            {"metric": "activation memory relative to no recompute", "recompute": "full"},
+            100 * 2 / (10 + 24 / 8 + 40 / 3),
+        ),
+    ],
+)
+def test_memory_of_layers(changes: dict[str, Any], expected: float) -> None:
+    """The closed forms of Korthikanti et al., with 5as/h = 320/3 for the model of 22 billion parameters."""
+    shape = {"layers": 48, "hidden": 6144, "heads": 64, "ffn": None, "vocab": None}
+    unit = "percent" if "relative" in changes["metric"] else "GiB"
+    measured = place(replace(MEMORY, **shape, **changes, unit=unit))
+    assert in_metric(measured, STEP) == pytest.approx(expected, rel=1e-3)
+    assert any("layers alone" in text for text in measured.assumptions)
+
+
+def test_memory_in_an_unknown_unit_is_refused() -> None:
+    for metric, unit in [("activations", "percent"), ("activation memory relative to no recompute", "GiB")]:
+        with pytest.raises(RefusedError, match=unit):
+            metric_faults(replace(MEMORY, metric=metric, unit=unit))

@@ -7,8 +7,8 @@ import json
 import pytest
 
 import clustersim as cs
-from clustersim.study.steps.report import StepValidation
-from clustersim.study.steps.report_text import step_validation_text
+from clustersim.study.validation import Validation
+from clustersim.study.validation_text import validation_text
 
 HEADER = (
     "id,group,family,source,hardware,nodes,gpus,model,layers,hidden,heads,ffn,gated_mlp,vocab,seq_len,tp,pp,micro_batch,"
@@ -26,15 +26,13 @@ ROWS = (
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> StepValidation:
+def report(tmp_path_factory: pytest.TempPathFactory) -> Validation:
     file = tmp_path_factory.mktemp("steps") / "mine.csv"
     file.write_text("\n".join([HEADER, *ROWS]) + "\n")
-    found = cs.validate(file)
-    assert isinstance(found, StepValidation)
-    return found
+    return cs.validate(file)
 
 
-def test_rows_are_predicted_or_refused_with_a_reason(report: StepValidation) -> None:
+def test_rows_are_predicted_or_refused_with_a_reason(report: Validation) -> None:
     assert [row.status for row in report.rows] == ["predicted"] * 3 + ["refused"] * 3
     assert [row.reason for row in report.rows[3:]] == [
         "no card stands for the hardware",
@@ -45,14 +43,14 @@ def test_rows_are_predicted_or_refused_with_a_reason(report: StepValidation) -> 
     assert report.rows[4].family == "mine:lab"
 
 
-def test_one_step_in_two_metrics(report: StepValidation) -> None:
+def test_one_step_in_two_metrics(report: Validation) -> None:
     seconds, rate = report.rows[1].predicted, report.rows[2].predicted
     assert seconds is not None
     assert rate == pytest.approx(16 * 1024 / 8 / seconds)
     assert sum(report.rows[1].coverage.values()) == pytest.approx(1)
 
 
-def test_json(report: StepValidation) -> None:
+def test_json(report: Validation) -> None:
     answer = json.loads(json.dumps(report.answer("tp")))
     assert (answer["num_rows"], answer["num_predicted"], answer["num_refused"]) == (6, 3, 3)
     assert list(answer["families"]) == ["small", "other", "mine:lab"]
@@ -65,8 +63,8 @@ def test_json(report: StepValidation) -> None:
     assert answer["totals"]["read, of high or medium confidence"]["num_rows"] == 5
 
 
-def test_text_and_table(report: StepValidation) -> None:
-    text = step_validation_text(report)
+def test_text_and_table(report: Validation) -> None:
+    text = validation_text(report)
     assert max(map(len, text.splitlines())) <= 80
     for words in ("by family", "totals", "refused", "assumed"):
         assert words in text
@@ -75,12 +73,12 @@ def test_text_and_table(report: StepValidation) -> None:
     assert {"predicted", "error", "profile", "topology", "assumptions", "parts"} <= set(table.columns)
 
 
-def test_one_family_only(report: StepValidation) -> None:
-    assert len(cs.validate(report.file, family="other").rows) == 2
+def test_one_family_only(report: Validation) -> None:
+    assert len(cs.validate(report.files[0].file, family="other").rows) == 2
     with pytest.raises(cs.BadInput) as error:
-        cs.validate(report.file, family="smal", leave_out="group")
+        cs.validate(report.files[0].file, family="smal", leave_out="group")
     assert [(fault.key, fault.nearest) for fault in error.value.faults] == [("leave_out", None), ("family", "small")]
 
 
-def test_processes_change_nothing(report: StepValidation) -> None:
-    assert cs.validate(report.file, processes=2).answer() == report.answer()
+def test_processes_change_nothing(report: Validation) -> None:
+    assert cs.validate(report.files[0].file, processes=2).answer() == report.answer()

@@ -1,0 +1,204 @@
+"""What a job holds on its GPUs, by stage and category, and the largest micro-batch that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from clustersim.analysis.fits import out_of_memory
+from clustersim.analysis.stage_memory import StageMemory, stage_memory, worst_stage
+from clustersim.analysis.summary import TIERS, summary
+from clustersim.engine.deadlock import Deadlock
+from clustersim.faults import BadInput
+from clustersim.library.job import JobSetup
+from clustersim.study.point import Point, prepare, run_point
+from clustersim.trace.result import Result
+
+__all__ = ["MemoryReport", "Trial", "memory_report"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """A micro-batch that was tried.
+
+    Attributes
+    ----------
+    micro_batch : int
+    fits : bool or None
+        None where the rules refuse it or its run did not end
+    peak_bytes : int or None
+        of the GPU with the least room [B]; None where nothing ran
+    reason : str
+        why it is not known whether it fits
+    """
+
+    micro_batch: int
+    fits: bool | None = None
+    peak_bytes: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MemoryReport:
+    """The answer of ``clustersim memory``.
+
+    Attributes
+    ----------
+    result : Result
+        of the job as it was asked for
+    stages : Sequence[StageMemory]
+    trials : Sequence[Trial] or None
+        micro-batches in the order in which they were tried; None where there are none to try
+    """
+
+    result: Result
+    stages: Sequence[StageMemory]
+    trials: Sequence[Trial] | None
+
+    @property
+    def worst(self) -> StageMemory:
+        """The stage with the least room left."""
+        return worst_stage(self.stages)
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether every store has room; None where the run did not end and nothing was over by then."""
+        if out_of_memory(self.result.record, self.result.topology) is not None:
+            return False
+        return True if self.result.record.status == "ok" else None
+
+    @property
+    def largest_micro_batch(self) -> int | None:
+        """The largest that fits, 0 when none does; None where none was tried."""
+        if self.trials is None:
+            return None
+        return max((trial.micro_batch for trial in self.trials if trial.fits), default=0)
+
+    def answer(self) -> dict[str, Any]:
+        """The fields of ``memory --json``."""
+        said, worst = summary(self.result), self.worst
+        return {
+            "job": said["job"],
+            "status": said["status"],
+            "fits": self.fits,
+            "worst_rank": worst.rank,
+            "peak_bytes": worst.peak_bytes,
+            "capacity_bytes": worst.capacity_bytes,
+            "peak_op": worst.peak_op,
+            "by_category": dict(worst.by_category),
+            "by_tier": {tier: said["peak_memory_bytes"][tier] for tier in TIERS},
+            "stages": [_stage(stage) for stage in self.stages],
+            "largest_micro_batch": self.largest_micro_batch,
+            "micro_batches_tried": None if self.trials is None else [asdict(trial) for trial in self.trials],
+            "out_of_memory": said["out_of_memory"],
+            "plan": said["plan"],
+            "warnings": said["warnings"],
+        }
+
+
+def memory_report(
+    setup: JobSetup | Point,
+    *,
+    fold: bool = True,
+    search: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> MemoryReport:
+    """Simulate a job and say what it holds; then find the largest micro-batch that fits.
+
+    The micro-batches tried are the divisors of global_batch / dp, from the largest down to the first that fits, each
+    simulated with all else as it is. That a smaller one needs less is not assumed, so the answer is the largest. Where
+    the bytes that are held throughout leave no room, none is tried.
+
+    Parameters
+    ----------
+    setup : JobSetup or Point
+        settings, or a point that is prepared already
+    fold : bool
+        see :func:`clustersim.engine.simulate.simulate`
+    search : bool
+        for the largest micro-batch
+    progress : callable, optional
+        called with the number of simulations done
+
+    Raises
+    ------
+    BadInput
+        with every fault of the settings
+    Deadlock
+        when the job ends in one before anything ran
+    """
+    point = setup if isinstance(setup, Point) else prepare(setup)
+    result = _result(point, fold=fold)
+    stages = stage_memory(result.record, result.topology)
+    trials: list[Trial] | None = None
+    if search and point.setup.workload == "model":
+        trials = list(_trials(point, result, stages, fold=fold, progress=progress))
+    return MemoryReport(result=result, stages=stages, trials=trials)
+
+
+def _trials(
+    point: Point,
+    result: Result,
+    stages: Sequence[StageMemory],
+    *,
+    fold: bool,
+    progress: Callable[[int], None] | None,
+) -> Iterator[Trial]:
+    setup, (job, *_) = point.setup, result.record.jobs
+    if _never_fits(result):
+        return
+    each = setup.value("global_batch") // int(job.plan["dp"])
+    for number, micro_batch in enumerate(n for n in range(each, 0, -1) if each % n == 0):
+        if progress is not None:
+            progress(number + 1)
+        if micro_batch == setup.value("micro_batch"):
+            trial = _judged(micro_batch, result)
+        else:
+            trial = _tried(point, micro_batch, fold=fold)
+        yield trial
+        if trial.fits:
+            return
+
+
+def _never_fits(result: Result) -> bool:
+    """Whether what is held throughout is more than there is: no micro-batch changes that."""
+    for stage in stage_memory(result.record, result.topology):
+        lane = result.record.lanes[int(result.record.lane_of[stage.job][stage.rank])]
+        held = sum(nbytes for key, nbytes in lane.arrays.resident.items() if key.startswith("gpu/"))
+        if held > stage.capacity_bytes:
+            return True
+    return False
+
+
+def _tried(point: Point, micro_batch: int, *, fold: bool) -> Trial:
+    try:
+        other = prepare(point.setup.with_values({"micro_batch": micro_batch}))
+        return _judged(micro_batch, _result(other, fold=fold))
+    except BadInput as refusal:
+        told = "; ".join(f"{fault.key} {fault.rule}" for fault in refusal.faults)
+        return Trial(micro_batch=micro_batch, reason=told)
+
+
+def _judged(micro_batch: int, result: Result) -> Trial:
+    peak = worst_stage(stage_memory(result.record, result.topology)).peak_bytes
+    if out_of_memory(result.record, result.topology) is not None:
+        return Trial(micro_batch=micro_batch, fits=False, peak_bytes=peak)
+    if result.record.status == "ok":
+        return Trial(micro_batch=micro_batch, fits=True, peak_bytes=peak)
+    return Trial(micro_batch=micro_batch, peak_bytes=peak, reason=f"its run ended with {result.record.status}")
+
+
+def _result(point: Point, *, fold: bool) -> Result:
+    try:
+        return run_point(point, fold=fold)
+    except Deadlock as deadlock:
+        if deadlock.result is None:
+            raise
+        return deadlock.result
+
+
+def _stage(stage: StageMemory) -> dict[str, Any]:
+    told = asdict(stage)
+    del told["job"]
+    return told | {"by_category": dict(stage.by_category)}
