@@ -124,7 +124,7 @@ def _compute(op: Compute, gpu: GPU, cost: CostModel, slowdown: float) -> LocalCo
     return LocalCost(_ns(total), min(_ns(sm_bound), _ns(total)), bound, provenance, tuple(costs))
 
 
-def _launch(op: HostLaunch, cpu: CPU) -> dict[str, float]:
+def _launch(op: HostLaunch, cpu: CPU) -> dict[Provenance, float]:
     """Seconds by provenance."""
     times = cpu.launch
     if times is None:
@@ -138,9 +138,9 @@ def _launch(op: HostLaunch, cpu: CPU) -> dict[str, float]:
         "graph": op.graphs * times.graph,
         "wait": op.waits * times.wait,
     }
-    seconds: dict[str, float] = {}
+    seconds: dict[Provenance, float] = {}
     for name, each in spent.items():
-        word = "modelled" if cpu.sources.get(f"launch.{name}", "").startswith("measured") else "assumed"
+        word: Provenance = "modelled" if cpu.sources.get(f"launch.{name}", "").startswith("measured") else "assumed"
         seconds[word] = seconds.get(word, 0.0) + each
     return {word: each for word, each in seconds.items() if each}
 
