@@ -19,6 +19,7 @@ from clustersim.library.values import (
     Wholes,
     Word,
 )
+from clustersim.workload.fusion import FUSED, FUSIONS, LOSSES
 from clustersim.workload.issue import LAUNCHES
 from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.optimizers.separate import UPDATE_KERNELS
@@ -230,6 +231,12 @@ KEYS: Mapping[str, Key] = {
         "none",
     ),
     "plan.tp_overlap_chunks": Key(Whole(1, 1024), "parts of plan.tp_overlap pipeline", 4),
+    "plan.fusion": Key(
+        Names(f"some of {', '.join(FUSIONS)}", tuple(FUSIONS)), "element-wise operators that share a kernel", FUSED
+    ),
+    "plan.loss": Key(
+        Word(LOSSES), "cross-entropy over a split vocabulary, operator by operator, or in one kernel", "parallel"
+    ),
     "plan.launch": Key(
         Word(LAUNCHES),
         "how the host issues kernels: not looked at, as operators, with layers in Python, compiled, or captured",

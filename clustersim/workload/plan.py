@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from clustersim.units import Unit
 from clustersim.workload.context import Method
 from clustersim.workload.exchange import Dispatch
+from clustersim.workload.fusion import FUSED, Loss
 from clustersim.workload.issue import Launching
 from clustersim.workload.optimizers.rule import Optimizer
 from clustersim.workload.optimizers.separate import UpdateKernels
@@ -150,6 +151,10 @@ class ParallelPlan:
         sequence parallelism; in the backward pass a reduction that ``overlap_tp`` hides stays whole
     tp_overlap_chunks : int
         parts of ``pipeline``
+    fusion : tuple[str, ...]
+        of :data:`clustersim.workload.fusion.FUSIONS`: element-wise operators that share a kernel
+    loss : {"parallel", "operators", "fused"}
+        how cross-entropy is computed, see :mod:`clustersim.workload.layers.loss`; ``parallel`` with tp above 1
     launch : {"none", "eager", "modules", "compiled", "cuda_graphs"}
         how the host issues kernels, see :func:`clustersim.workload.issue.issue`; ``none``: they are there in time
     wait_norm : bool
@@ -217,6 +222,8 @@ class ParallelPlan:
     overlap_tp: bool = True
     tp_overlap: TpOverlap = "none"
     tp_overlap_chunks: int = 4
+    fusion: tuple[str, ...] = FUSED
+    loss: Loss = "parallel"
     launch: Launching = "none"
     wait_norm: bool = False
     wait_messages: bool = False

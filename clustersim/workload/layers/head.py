@@ -8,9 +8,9 @@ from clustersim.workload.layers.kernels import (
     linear,
     linear_input_gradient,
     linear_weight_gradient,
-    memory_pass,
     weight_gradient_nbytes,
 )
+from clustersim.workload.layers.loss import kept_logits_nbytes, loss_backward, loss_forward
 from clustersim.workload.layers.piece import Piece, serial
 from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Collective, Compute
@@ -22,10 +22,8 @@ __all__ = ["head", "loss_reductions"]
 def head(shard: Shard, *, tied_here: bool) -> Block:
     """Logits, cross-entropy in fp32, and their gradients.
 
-    Forward: a GEMM; then passes over the logits, each fused by the compiler: cast to fp32 (w + 4 bytes an element), row
-    maximum (4), subtract, exponentiate and sum (8), normalise (8). The probabilities are kept in fp32, as in
-    Megatron-LM. Backward: subtract the target and scale in place (8), cast (4 + w), two GEMMs. A model whose head is
-    narrower than h projects first.
+    Forward a GEMM, then the passes of the loss; backward those of its gradient, then two GEMMs
+    (:mod:`clustersim.workload.layers.loss`). A model whose head is narrower than h projects first.
 
     Parameters
     ----------
@@ -38,14 +36,10 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
     shape = (shard.embedding_dim, shard.vocab)
     forward = [
         *linear(plain, *shape),
-        memory_pass((w + 4) * logits, dtype="fp32"),
-        memory_pass(4 * logits, dtype="fp32"),
-        memory_pass(8 * logits, dtype="fp32"),
-        memory_pass(8 * logits, dtype="fp32"),
+        *loss_forward(shard),
     ]
     backward = [
-        memory_pass(8 * logits, dtype="fp32"),
-        memory_pass((4 + w) * logits, dtype="fp32"),
+        *loss_backward(shard),
         *linear_input_gradient(plain, *shape),
     ]
     weight_gradient = [*linear_weight_gradient(plain, *shape)]
@@ -71,7 +65,7 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
         replicated_parameters=projection,
         matrices=tuple(matrices),
         gathers=True,
-        kept=shard.residual_nbytes + projected + 4 * logits,
+        kept=shard.residual_nbytes + projected + kept_logits_nbytes(shard),
         weight_kept=weight_gradient_nbytes(plain, *shapes),
         forward_workspace=w * logits,
         backward_workspace=w * logits + shard.full_nbytes,

@@ -1,4 +1,4 @@
-"""The host that issues kernels, and the kernels of the update."""
+"""The host that issues kernels, and how operators and the update are cut into them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,25 @@ from clustersim.workload.case import Case
 
 __all__ = ["HOST_KEYS", "host_faults", "host_notes"]
 
-HOST_KEYS = ("plan.update_kernels", "plan.optimizer", "plan.schedule", "plan.vpp", "plan.wait_messages")
+HOST_KEYS = (
+    "plan.tp",
+    "plan.loss",
+    "plan.update_kernels",
+    "plan.optimizer",
+    "plan.schedule",
+    "plan.vpp",
+    "plan.wait_messages",
+)
 
 _SEPARATE = ("adam", "adamw")
 
 
 def host_faults(case: Case) -> Iterator[Fault]:
-    """Updates that are known as one kernel only; schedules whose messages could wait for each other in a ring."""
+    """Losses over a split vocabulary, updates known as one kernel only, messages that could wait for each other."""
     plan = case.plan
+    if plan.loss != "parallel" and plan.tp > 1:
+        rule = "is for a whole vocabulary; with plan.tp above 1 it is split"
+        yield Fault(key="plan.loss", value=plan.loss, rule=rule, nearest="parallel")
     if plan.wait_messages and plan.launch != "none" and plan.pp > 1 and case.schedule != "1f1b":
         rule = "is for plan.schedule 1f1b: a host that waits under another could wait for ever"
         yield Fault(key="plan.wait_messages", value=True, rule=rule, nearest=False)

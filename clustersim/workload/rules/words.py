@@ -8,6 +8,7 @@ from typing import get_args
 from clustersim.faults import Fault, nearest_name
 from clustersim.workload.case import Case
 from clustersim.workload.context import METHODS
+from clustersim.workload.fusion import FUSIONS, LOSSES
 from clustersim.workload.issue import LAUNCHES
 from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.optimizers.separate import UPDATE_KERNELS
@@ -35,6 +36,7 @@ def word_faults(case: Case) -> Iterator[Fault]:
         ("plan.context", plan.context, tuple(METHODS)),
         ("plan.sync_dtype", plan.sync_dtype, tuple(WIDTH)),
         ("plan.launch", plan.launch, LAUNCHES),
+        ("plan.loss", plan.loss, LOSSES),
         ("plan.update_kernels", plan.update_kernels, UPDATE_KERNELS),
     ]
     optional = {f"plan.{name}": getattr(plan, name) for name in ("gradient_dtype", "gather_dtype", "reduce_dtype")}
@@ -42,6 +44,7 @@ def word_faults(case: Case) -> Iterator[Fault]:
     lists: tuple[tuple[str, object, Sequence[str]], ...] = (
         ("plan.recompute_modules", plan.recompute_modules, tuple(MODULES)),
         ("plan.zeropp", plan.zeropp, PARTS),
+        ("plan.fusion", plan.fusion, tuple(FUSIONS)),
     )
     for key, listed, names in lists:
         if isinstance(listed, list | tuple):
