@@ -85,6 +85,10 @@ KEYS: Mapping[str, Key] = {
     ),
     "seq_seed": Key(Whole(0, 2**32 - 1), "which lengths are drawn", 0),
     "dtype": Key(Word(tuple(RECIPES)), "recipe of number formats", "bf16"),
+    "profile": Key(
+        Name("a profile card or a .toml file"),
+        "framework whose switches the plan takes where it does not set them",
+    ),
     "steps": Key(Whole(1, 10**5), "optimizer steps, back to back", 1),
     "seed": Key(Whole(0, 2**32 - 1), "what all random draws follow from", 0),
     "graph": Key(
@@ -373,6 +377,6 @@ KEYS: Mapping[str, Key] = {
 
 def workload_of(key: str) -> str:
     """``model`` or ``graph``: what is trained by the jobs that a setting is for; empty where by both."""
-    if key in ("model", "global_batch", "micro_batch", "dtype") or key.startswith(("seq_", "plan.")):
+    if key in ("model", "global_batch", "micro_batch", "dtype", "profile") or key.startswith(("seq_", "plan.")):
         return "model"
     return "graph" if key == "graph" or key.startswith("graph.") else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.profile import Profile
 from clustersim.study.steps.layout import layout_of
-from clustersim.study.steps.machine import Machine, find_card, machine_of
+from clustersim.study.steps.machine import Machine, attention_kernels, find_card, machine_of
 from clustersim.study.steps.number_format import dtype_of
 from clustersim.study.steps.shape import model_of
 from clustersim.study.steps.software import profile_of
@@ -107,7 +107,7 @@ def place(row: StepRow) -> MeasuredStep:
     """
     find_card(row)
     profile, by_profile = profile_of(row)
-    layout = layout_of(row, profile)
+    layout = layout_of(row, profile, attention_kernels(row))
     machine, by_machine, known = machine_of(row, layout.num_ranks)
     dtype, by_dtype = dtype_of(row, profile)
     model, by_model = model_of(row, layout.seq_len)
