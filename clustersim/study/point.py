@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -143,9 +143,11 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
             topology = load_topology(setup.value("topology"), **given)
     # An illegal number stands for what is not known: it leaves out the rules that need it.
     num_devices = topology.num_devices if topology and "nodes" not in refused else 0
+    taken: dict[str, Any] = {}
     if setup.value("profile") is not None:
         with _collect(found):
-            values |= _by_profile(setup, refused, topology, num_devices)
+            taken = _by_profile(setup, refused, topology, num_devices)
+    values |= taken
     for key, known in _CALLABLES.items():
         name = values[key]
         if isinstance(name, str) and ":" in name:
@@ -182,7 +184,7 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
     return Point(
         setup=setup,
         topology=topology,
-        job=replace(job, name=setup.name or job.name),
+        job=replace(job, name=setup.name or job.name, notes=tuple(_of_the_job(job.notes, taken))),
         arguments={
             "steps": setup.value("steps"),
             "seed": setup.value("seed"),
@@ -248,6 +250,11 @@ def _by_profile(
     found = profile.switches(plan, replicas=dp * plan.get("cp", 1), kernels=known)
     told = {*plan, *(key.removeprefix("plan.") for key in refused)}
     return {f"plan.{name}": value for name, value in found.items() if name not in told}
+
+
+def _of_the_job(notes: Iterable[str], taken: Collection[str]) -> Iterator[str]:
+    """Notes without those on settings of a profile that do nothing here: nobody has asked for them."""
+    return (note for note in notes if not (": no effect" in note and note.partition(":")[0] in taken))
 
 
 def _given(setup: JobSetup, table: str) -> dict[str, Any]:
