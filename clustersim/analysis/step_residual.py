@@ -11,7 +11,7 @@ import numpy as np
 from clustersim.library.build import build
 from clustersim.library.card import read_card
 
-__all__ = ["WITHIN", "StepResidual", "load_step_residual"]
+__all__ = ["WITHIN", "StepResidual", "load_step_residual", "share_of"]
 
 WITHIN = 1.2816
 """Standard deviations from the middle of a normal distribution to its 10th and 90th percentiles."""
@@ -75,7 +75,8 @@ class StepResidual:
 
         Every source counts the same, whatever its number of rows: its rows share what they miss. The centre is the
         median over sources of their medians if that brings sources that are left out nearer to zero than zero itself
-        does, else zero. The spread is the least under which 80 % of the rows are in their intervals.
+        does, else zero. The spread is the least under which a part 0.8 (M + 1)/M of the rows of M sources is in their
+        intervals, at most all: as many as a row of yet another source needs to be inside in 80 % of cases.
 
         Parameters
         ----------
@@ -86,6 +87,11 @@ class StepResidual:
             what kernels and collectives leave of each
         sources : Sequence[str], shape (num_rows,)
             who published it
+
+        References
+        ----------
+        Dunn, Wasserman, Ramdas, Distribution-free prediction sets for two-layer hierarchical models, JASA 2023: each
+        group weighs 1/(M + 1), what is left stands for the new one.
         """
         of = np.asarray(logs, dtype=np.float64)
         explained = np.asarray(spreads, dtype=np.float64)
@@ -95,8 +101,13 @@ class StepResidual:
         # a row is inside from this spread on
         needed = np.sqrt(np.maximum((np.abs(of - centre) / WITHIN) ** 2 - explained**2, 0.0))
         order = np.argsort(needed)
-        inside = np.cumsum(weight[order]) >= _SHARE * weight.sum() * (1 - 1e-12)
+        inside = np.cumsum(weight[order]) >= share_of(len(counts)) * weight.sum() * (1 - 1e-12)
         return cls(name=name, centre=centre, spread=float(needed[order][int(np.argmax(inside))]))
+
+
+def share_of(num_sources: int) -> float:
+    """Part of the rows of so many sources that must be inside for 80 % of yet another source to be."""
+    return min(1.0, _SHARE * (num_sources + 1) / num_sources)
 
 
 def _centre(medians: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

@@ -17,7 +17,7 @@ __all__ = ["calibrate"]
 
 
 def calibrate(
-    what: Literal["nccl", "kernels"],
+    what: Literal["nccl", "kernels", "steps"],
     files: tuple[Path, ...],
     /,
     *,
@@ -27,14 +27,16 @@ def calibrate(
     out: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
-    """Fit what a communication library, or kernels of GPUs, cost.
+    """Fit what a communication library, or kernels of GPUs, cost, or what whole steps miss.
 
     Parameters
     ----------
     what
-        nccl: NCCL and RCCL; kernels: products, attention and passes over memory
+        nccl: NCCL and RCCL; kernels: products, attention and passes over memory; steps: what simulated steps miss
+        beside these, which makes intervals wider
     files
-        output of nccl-tests or rccl-tests on one cluster, or CSV files of published collectives; CSV files of kernels
+        output of nccl-tests or rccl-tests on one cluster, or CSV files of published collectives; CSV files of kernels;
+        rows.csv of clustersim validate --out on measured steps
     topology
         what the logs ran on: a topology card or a .toml file
     settings
@@ -47,6 +49,7 @@ def calibrate(
         print one JSON object
     """
     from clustersim.cli.calibrate_kernels import calibrate_kernels
+    from clustersim.cli.calibrate_steps import calibrate_steps
     from clustersim.faults import BadInput, Fault
     from clustersim.library.settings import read_settings
     from clustersim.study.calibrate_files import calibrate_files
@@ -58,8 +61,14 @@ def calibrate(
         given = {"--topology": topology, "--name": name or None, "--set": list(settings) or None}
         rule = "has no effect on kernels: rows name their hardware, and cards are named for it"
         faults += [Fault(key=key, value=value, rule=rule) for key, value in given.items() if value is not None]
+    if what == "steps":
+        given = {"--topology": topology, "--set": list(settings) or None}
+        rule = "has no effect on steps: their rows are predicted already"
+        faults += [Fault(key=key, value=value, rule=rule) for key, value in given.items() if value is not None]
     if faults:
         raise BadInput(faults)
+    if what == "steps":
+        return calibrate_steps(files, name=name or "steps", out=out, as_json=as_json)
     if what == "kernels":
         return calibrate_kernels(files, out=out, as_json=as_json)
     made = calibrate_files(files, topology=topology, settings=values, name=name)

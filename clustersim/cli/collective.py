@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from clustersim.cli.output import OK, print_json
+from clustersim.analysis.report import table
+from clustersim.cli.output import OK, WIDTH, print_json
 
 if TYPE_CHECKING:
     from clustersim.collective.explanation import Explanation
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["collective"]
 
-_LINK = 26
-"""Columns of the busiest link, the last of 100."""
+_LINK, _ALGORITHM = 16, 16
+"""Columns that a link's name has at least, and an algorithm's at most."""
 
 
 def collective(
@@ -129,20 +130,23 @@ def _table(explained: Sequence[Explanation]) -> str:
     first = explained[0]
     ranks = f"{first.num_ranks:,} rank{'s' * (first.num_ranks != 1)}"
     nodes = f"{first.num_nodes:,} node{'s' * (first.num_nodes != 1)}"
-    lines = [
-        f"# {first.kind} on {first.topology}: {ranks} on {nodes}",
-        f"#{'size':>14}{'time':>13}{'algbw':>9}{'busbw':>9}  {'algorithm':<17}{'protocol':<9}busiest link",
-        f"#{'(B)':>14}{'(us)':>13}{'(GB/s)':>9}{'(GB/s)':>9}",
+    rows: list[tuple[str, ...]] = [
+        ("size", "time", "algbw", "busbw", "algorithm", "protocol"),
+        ("(B)", "(us)", "(GB/s)", "(GB/s)", "", ""),
     ]
+    links = ["busiest link", ""]
     for why in explained:
         row = _row(why)
-        name = row["busiest_link"] or "-"
-        name = name if len(name) <= _LINK else f"{name[: _LINK - 3]}..."
-        lines.append(
-            f"{why.nbytes:>15}{_figure(row['time_us']):>13}{_figure(row['algbw_GBps']):>9}"
-            f"{_figure(row['busbw_GBps']):>9}  {why.algorithm[:16]:<17}{why.protocol or '-':<9}{name}"
-        )
-    return "\n".join(lines)
+        figures = (_figure(row[name]) for name in ("time_us", "algbw_GBps", "busbw_GBps"))
+        rows.append((f"{why.nbytes}", *figures, why.algorithm[:_ALGORITHM], why.protocol or "-"))
+        links.append(row["busiest_link"] or "-")
+    columns = table(rows, indent=" ", right=(0, 1, 2, 3)).splitlines()
+    columns[:2] = [f"#{line[1:]}" for line in columns[:2]]
+    start = max(map(len, columns)) + 2
+    room = max(WIDTH - start, _LINK)
+    shown = (name if len(name) <= room else f"{name[: room - 3]}..." for name in links)
+    lines = [f"{line:<{start}}{name}".rstrip() for line, name in zip(columns, shown, strict=True)]
+    return "\n".join([f"# {first.kind} on {first.topology}: {ranks} on {nodes}", *lines])
 
 
 def _figure(number: float) -> str:

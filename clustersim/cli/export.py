@@ -33,22 +33,22 @@ def export(
     from clustersim.faults import BadInput, Fault
     from clustersim.study.run_folder import open_run
     from clustersim.trace.formats import chrome, parquet
-    from clustersim.trace.formats.folder import refuse_folder
+    from clustersim.trace.formats.folder import fresh, refuse_folder
+    from clustersim.trace.formats.whole_file import refuse_file
 
     faults = []
     if to == "hta":
         faults = refuse_folder(out)
         if out.is_dir() and any(out.iterdir()):
             faults = [Fault(key="--out", value=str(out), rule="must be new or empty")]
-    elif out.is_dir():
-        faults = [Fault(key="--out", value=str(out), rule="must be a file", nearest=str(out / f"trace.{_SUFFIX[to]}"))]
-    elif not out.absolute().parent.is_dir():
-        faults = [Fault(key="--out", value=str(out), rule="must be in a folder that exists")]
+    else:
+        faults = refuse_file(out, f"trace.{_SUFFIX[to]}")
     if faults:
         raise BadInput(faults)
     trace = open_run(run).trace
     if to == "hta":
-        chrome.write_folder(trace, out)
+        with fresh(out) as place:
+            chrome.write_folder(trace, place)
     elif to == "chrome":
         chrome.write(trace, out)
     else:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +14,28 @@ from typing import Any
 
 from clustersim.faults import Fault
 
-__all__ = ["BAD_INPUT", "FAILED", "OK", "fault_fields", "fault_line", "num_cores", "print_json", "progress", "refuse"]
+__all__ = [
+    "BAD_INPUT",
+    "FAILED",
+    "OK",
+    "WIDTH",
+    "described",
+    "fault_fields",
+    "fault_line",
+    "num_cores",
+    "pairs",
+    "print_json",
+    "progress",
+    "refuse",
+    "wrapped",
+    "written_text",
+]
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 """Exit codes: it went well; the run failed, its answer is printed all the same; the input has faults."""
+
+WIDTH = 80
+"""Columns of a terminal that texts are made for. A fault stays one line, whatever its length: it is for searching."""
 
 
 def num_cores() -> int:
@@ -46,6 +65,39 @@ def fault_line(fault: Fault) -> str:
     near = str(fault.nearest).lower() if isinstance(fault.nearest, bool) else _plain(fault.nearest)
     nearest = "" if fault.nearest is None else f"; nearest: {near}"
     return f"{place}: {value}{fault.rule}{nearest}"
+
+
+def wrapped(text: str, *, indent: str = "") -> str:
+    """``text`` in lines of 80 columns, those behind the first four columns further in; no word is cut."""
+    return _filled(text, indent, f"{indent}    ")
+
+
+def described(head: str, text: str) -> str:
+    """``text`` behind ``head``, its further lines under its first."""
+    return _filled(text, head, " " * len(head)) if text else head.rstrip()
+
+
+def pairs(rows: Iterable[tuple[str, str]]) -> str:
+    """Names and values in two columns; a value that is too long for its line stands under its name."""
+    listed = list(rows)
+    column = max((len(name) for name, _ in listed), default=0) + 2
+    return "\n".join(
+        f"{name:<{column}}{value}".rstrip()
+        if column + len(value) <= WIDTH
+        else f"{name}\n{_filled(value, '    ', '    ')}"
+        for name, value in listed
+    )
+
+
+def _filled(text: str, first: str, others: str) -> str:
+    return textwrap.fill(
+        text, WIDTH, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def written_text(out: Path, names: Iterable[str]) -> str:
+    """What stands in a folder now, and where that is."""
+    return wrapped(f"written to {out}: {', '.join(names)}")
 
 
 def print_json(value: Any) -> None:

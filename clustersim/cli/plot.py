@@ -44,13 +44,13 @@ def plot(
     """
     from clustersim.faults import BadInput, Fault
     from clustersim.study.figure import SUFFIXES, save
+    from clustersim.trace.formats.whole_file import refuse_file
 
     faults = []
     if out.suffix not in SUFFIXES:
         rule = f"must end in one of {', '.join(SUFFIXES)}"
         faults.append(Fault(key="--out", value=str(out), rule=rule, nearest=f"{out.with_suffix('.png')}"))
-    elif not out.absolute().parent.is_dir():
-        faults.append(Fault(key="--out", value=str(out), rule="must be in a folder that exists"))
+    faults += refuse_file(out, f"{kind}.png")
     if name is not None and run != "topology":
         rule = "must be topology where a second name follows"
         faults.append(Fault(key="plot", value=run, rule=rule, nearest="topology"))

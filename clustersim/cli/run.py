@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from clustersim.cli.output import BAD_INPUT, FAILED, OK, print_json, progress
+from clustersim.cli.output import BAD_INPUT, FAILED, OK, print_json, progress, written_text
 from clustersim.cli.setup import setup_of
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _write(result: Result, setup: JobSetup, out: Path, *, quiet: bool) -> bool:
         print(f"--out: {str(out)!r} could not be written: {error}", file=sys.stderr)
         return False
     if not quiet:
-        print(f"\nwritten to {out}: {', '.join(written)}")
+        print(f"\n{written_text(out, written)}")
     return True
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from clustersim.analysis.report import table
-from clustersim.cli.output import OK, print_json
+from clustersim.cli.output import OK, pairs, print_json, wrapped
 
 __all__ = ["show"]
 
@@ -68,7 +68,7 @@ def show(
         print(_topology_text(answer))
     else:
         notes = answer.pop("warnings", [])
-        print(table(_lines(answer), indent=""))
+        print(pairs(_lines(answer)))
         for note in notes:
             print(f"warning: {note}", file=sys.stderr)
     return OK
@@ -88,8 +88,8 @@ def _keys(*, as_json: bool) -> int:
     for row in rows:
         unit = f" [{row['unit']}]" if row["unit"] else ""
         default = str(row["default"]).lower() if isinstance(row["default"], bool) else row["default"]
-        print(f"{row['key']}: {row['meaning']}{unit}")
-        print(f"    {row['legal']}; default: {default}")
+        print(wrapped(f"{row['key']}: {row['meaning']}{unit}"))
+        print(wrapped(f"{row['legal']}; default: {default}", indent="    "))
     return OK
 
 
@@ -206,11 +206,11 @@ def _topology_text(answer: Mapping[str, Any]) -> str:
     after = {key: answer[key] for key in ("notes", "sources")}
     return "\n".join(
         [
-            table(_lines(about), indent=""),
+            pairs(_lines(about)),
             "",
             table(rows, indent="", right=(1, 3, 4)),
             "",
-            table(_lines(after), indent=""),
+            pairs(_lines(after)),
         ]
     )
 

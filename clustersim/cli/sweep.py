@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clustersim.analysis.report import table
-from clustersim.cli.output import BAD_INPUT, FAILED, OK, num_cores, print_json, progress
+from clustersim.cli.output import BAD_INPUT, FAILED, OK, num_cores, print_json, progress, written_text
 
 if TYPE_CHECKING:
     from clustersim.faults import Fault
@@ -59,7 +59,7 @@ def run_sweep(
     else:
         print(_text(rows))
         if out is not None:
-            print(f"\nwritten to {out}: sweep.json")
+            print(f"\n{written_text(out, ['sweep.json'])}")
     statuses = {row["status"] for row in rows}
     if statuses == {"bad_input"}:
         return BAD_INPUT

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from clustersim.cli.output import OK, num_cores, print_json, progress
+from clustersim.cli.output import OK, num_cores, print_json, progress, written_text
 
 if TYPE_CHECKING:
     from clustersim.faults import Fault
@@ -66,7 +66,7 @@ def validate(
         return OK
     print(validation_text(report, by))
     if out is not None:
-        print(f"\nwritten to {out}: {', '.join(written)}")
+        print(f"\n{written_text(out, written)}")
     return OK
 
 

@@ -142,7 +142,8 @@ class KernelTable:
 def _at_most_peak(seconds: float, provenance: Provenance, kernel: Kernel, gpu: GPU, modelled: Cost) -> Cost:
     """``seconds``, or what the peaks allow where that is longer; ``modelled`` says what sets the time."""
     least = max(_seconds_at_peak(kernel, gpu), kernel.nbytes / gpu.memory_bandwidth)
-    return Cost(seconds=max(seconds, least), bound=modelled.bound, provenance=provenance)
+    spread = _REPEAT if provenance == "measured" else max(_REPEAT, _BETWEEN * modelled.spread)
+    return Cost(seconds=max(seconds, least), bound=modelled.bound, provenance=provenance, spread=spread)
 
 
 def _seconds_at_peak(kernel: Kernel, gpu: GPU) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 
 from clustersim.faults import BadInput, Fault, nearest_name
 
-__all__ = ["KINDS", "Card", "find_card", "is_file", "library_folder", "list_cards", "read_card"]
+__all__ = ["KINDS", "Card", "broken_cards", "find_card", "is_file", "library_folder", "list_cards", "read_card"]
 
 KINDS = {
     "topology": "topologies",
@@ -125,19 +125,27 @@ def read_card(kind: str, name: str, *, beside: Path | None = None) -> Card:
 def list_cards() -> dict[str, list[tuple[str, str]]]:
     """All cards that can be named, by kind: (name, one-line description), in order of name.
 
-    Raises
-    ------
-    BadInput
-        when one of them is not TOML
+    Cards that cannot be read are left out: :func:`broken_cards` tells of them.
     """
     listing = {}
     for kind in KINDS:
-        first: dict[str, str] = {}
+        first: dict[str, str | None] = {}
         for path in _paths(kind):
             if path.stem not in first:
-                first[path.stem] = _read(kind, path).description
-        listing[kind] = sorted(first.items())
+                try:
+                    first[path.stem] = _read(kind, path).description
+                except (BadInput, OSError):
+                    first[path.stem] = None
+        listing[kind] = sorted((name, about) for name, about in first.items() if about is not None)
     return listing
+
+
+def broken_cards() -> list[Fault]:
+    """What is wrong with cards of ``CLUSTERSIM_PATH`` that cannot be read; each hides those of its name behind it."""
+    *own, _ = _roots()
+    flat = [("", path) for root in own for path in sorted(root.glob("*.toml"))]
+    inside = [(kind, path) for root in own for kind in KINDS for path in sorted((root / KINDS[kind]).glob("*.toml"))]
+    return [fault for kind, path in (*flat, *inside) for fault in _faults(kind, path)]
 
 
 def library_folder() -> Path:
@@ -149,10 +157,14 @@ def library_folder() -> Path:
 
 def _read(kind: str, path: Path) -> Card:
     content = path.read_bytes()
-    data = _tables(path, content)
+    data = _of_kind(kind, path, _tables(path, content))
+    return Card(kind=kind, name=path.stem, path=path, sha256=hashlib.sha256(content).hexdigest(), data=data)
+
+
+def _of_kind(kind: str, path: Path, data: dict[str, Any]) -> dict[str, Any]:
     if data.get("kind", kind) != kind:
         raise BadInput([Fault(file=str(path), key="kind", value=data["kind"], rule="is another kind", nearest=kind)])
-    return Card(kind=kind, name=path.stem, path=path, sha256=hashlib.sha256(content).hexdigest(), data=data)
+    return data
 
 
 def _tables(path: Path, content: bytes) -> dict[str, Any]:
@@ -163,6 +175,18 @@ def _tables(path: Path, content: bytes) -> dict[str, Any]:
         line = content.decode(errors="replace").splitlines()[int(at[1]) - 1] if at else path.name
         key = f"line {at[1]}" if at else "file"
         raise BadInput([Fault(file=str(path), key=key, value=line, rule=f"is not TOML: {error}")]) from None
+
+
+def _faults(kind: str, path: Path) -> tuple[Fault, ...]:
+    """Why a card cannot be read; of any kind that it names where ``kind`` is empty."""
+    try:
+        content = path.read_bytes()
+        _of_kind(kind, path, _tables(path, content)) if kind else _tables(path, content)
+    except BadInput as error:
+        return error.faults
+    except OSError as error:
+        return (Fault(file=str(path), key="file", value=path.name, rule=f"cannot be read: {error.strerror}"),)
+    return ()
 
 
 def _roots() -> list[Path]:
@@ -176,6 +200,6 @@ def _paths(kind: str) -> Iterator[Path]:
     *own, library = _roots()
     for root in own:
         yield from sorted((root / KINDS[kind]).glob("*.toml"))
-        flat = sorted(root.glob("*.toml"))
-        yield from (path for path in flat if _tables(path, path.read_bytes()).get("kind") == kind)
+        whole = (path for path in sorted(root.glob("*.toml")) if not _faults("", path))
+        yield from (path for path in whole if _tables(path, path.read_bytes()).get("kind") == kind)
     yield from sorted((library / KINDS[kind]).glob("*.toml"))

@@ -153,6 +153,9 @@ KEYS: Mapping[str, Key] = {
     "plan.prefetch": Key(Whole(0, 2**10), "layers gathered ahead of the one in use", 1),
     "plan.limit_gathers": Key(Flag(), "a gathering waits for room: at most plan.prefetch others are held", True),
     "plan.per_parameter": Key(Flag(), "weights split parameter by parameter and copied, as FSDP2 does", False),
+    "plan.placeholders": Key(
+        Word(("none", "passing", "kept")), "what stands for gradients that are added to their buffer at once", "none"
+    ),
     "plan.reshard": Key(Flag(), "gathered weights are given back after the forward pass", True),
     "plan.reduce_each": Key(
         Flag(), "gradients of each micro-batch are reduced", otherwise="true with plan.fsdp and plan.zero 2 and 3"

@@ -10,6 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from clustersim.trace.formats.whole_file import whole_file
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -38,7 +40,8 @@ def save(draw: Callable[[], Axes], path: Path) -> Path:
         figure = draw().get_figure(root=True)
         if figure is None:
             raise ValueError("draw: its axes are in no figure")
-        figure.savefig(path)
+        with whole_file(path) as place:
+            figure.savefig(place)
     return path
 
 

@@ -13,6 +13,7 @@ from clustersim.workload.exchange import Dispatch
 from clustersim.workload.fusion import FUSED, Loss
 from clustersim.workload.issue import Launching
 from clustersim.workload.optimizers.separate import UpdateKernels
+from clustersim.workload.placeholders import Placeholders
 from clustersim.workload.shard import Attention
 from clustersim.workload.tensor_overlap import TpOverlap
 
@@ -26,7 +27,8 @@ class Profile:
     Parameters
     ----------
     name, description : str
-    attention, dropout, overlap_dp, overlap_tp, tp_overlap, dispatch, context, per_parameter, recompute_modules
+    attention, dropout, overlap_dp, overlap_tp, tp_overlap, dispatch, context, per_parameter, placeholders,
+    recompute_modules
         as in :class:`clustersim.workload.plan.ParallelPlan`
     sequence_parallel : bool
         with tp above 1
@@ -59,6 +61,7 @@ class Profile:
     dispatch: Dispatch = "all_to_all"
     context: Method = "zigzag"
     per_parameter: bool = False
+    placeholders: Placeholders = "none"
     recompute_modules: tuple[str, ...] = ("core",)
     fp8: str = "fp8"
     fsdp: bool = False
@@ -117,6 +120,8 @@ class Profile:
             found["recompute_modules"] = self.recompute_modules
         if replicas > 1:
             found |= self._sharding(job, pipeline=pp > 1)
+        if not job.get("fsdp", found.get("fsdp")) and job.get("zero", found.get("zero", 0)) < 2:
+            found["placeholders"] = self.placeholders
         return found
 
     def _sharding(self, job: Mapping[str, Any], *, pipeline: bool) -> dict[str, Any]:

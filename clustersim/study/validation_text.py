@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from clustersim.analysis.report import wrapped
-from clustersim.study.validated_row import ValidatedRow
+from clustersim.study.validated_row import ValidatedRow, grouped
 from clustersim.study.validation import ValidatedFile, Validation
 from clustersim.study.validation_lines import assumed_lines, in_percent, refused_lines, table_lines
 
@@ -36,6 +36,7 @@ def validation_text(report: Validation, by: str | None = None) -> str:
         blocks.append(_table("by file and family", lines, report))
     totals = report.totals() if len(report.files) == 1 else _without_files(report)
     blocks.append(_table("totals", list(totals.items()), report))
+    blocks += _intervals(report)
     predicted = [row for row in report.rows if row.predicted is not None]
     meaning = {word: text for file in report.files for word, text in file.kind.meaning.items()}
     blocks += ["\n".join(lines) for lines in (refused_lines(report.rows), assumed_lines(predicted, meaning)) if lines]
@@ -71,6 +72,27 @@ def _without_files(report: Validation) -> dict[str, Sequence[ValidatedRow]]:
     """Totals that the table of files does not have."""
     files = {file.file for file in report.files}
     return {name: rows for name, rows in report.totals().items() if name not in files}
+
+
+def _intervals(report: Validation) -> Iterator[str]:
+    """How many measurements are in their intervals, where some have any."""
+    told = [row for row in report.rows if row.inside is not None]
+    if not told:
+        return
+    lines = [(name, _inside(rows)) for name, rows in grouped(told, "family").items()]
+    yield "\n".join(
+        [
+            wrapped(
+                "interval: 10th to 90th percentile of a prediction, from residuals of kernels, collectives and "
+                "steps of other sources; of 10 rows 8 should be inside, in %"
+            ),
+            *table_lines("by family", f"{'rows':>6}{'inside':>8}", [*lines, ("all rows", _inside(told))]),
+        ]
+    )
+
+
+def _inside(rows: Sequence[ValidatedRow]) -> str:
+    return f"{len(rows):>6}{in_percent(sum(bool(row.inside) for row in rows) / len(rows)):>8}"
 
 
 def _has_sweeps(report: Validation) -> bool:

@@ -12,6 +12,7 @@ from clustersim.workload.fusion import FUSED, Loss
 from clustersim.workload.issue import Launching
 from clustersim.workload.optimizers.rule import Optimizer
 from clustersim.workload.optimizers.separate import UpdateKernels
+from clustersim.workload.placeholders import Placeholders
 from clustersim.workload.recompute import Recompute, RecomputeMethod
 from clustersim.workload.schedule import Schedule
 from clustersim.workload.shard import Attention, Dtype
@@ -138,6 +139,9 @@ class ParallelPlan:
     sequence_slices : int
         linear attention: parts of a sequence that are computed one after the other, so that only one is in memory; the
         backward pass runs the forward pass of each again
+    placeholders : {"none", "passing", "kept"}
+        what stands for gradients that products add to buffers of all gradients: nothing; a tensor of the weight's shape
+        while each product runs (Megatron-Core); one of each shape that stays (Transformer Engine from 2.4 on)
     dropout : bool
         as GPT-2 and GPT-3 train; later models do not
     overlap_dp : bool
@@ -217,6 +221,7 @@ class ParallelPlan:
     optimizer: str | Optimizer = "adam"
     attention: Attention = "flash"
     sequence_slices: int = 1
+    placeholders: Placeholders = "none"
     dropout: bool = False
     overlap_dp: bool = True
     overlap_tp: bool = True

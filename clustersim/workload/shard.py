@@ -20,8 +20,8 @@ Attention = Literal["flash", "flash-1", "flash-2", "flash-3", "cudnn", "trtllm",
 def padded_vocab(vocab: int, tp: int) -> int:
     """Rows of the embedding so that each of ``tp`` ranks has the same number.
 
-    A vocabulary that tp does not divide grows to the next multiple of 128·tp, as Megatron-LM's
-    ``--make-vocab-size-divisible-by`` does by default.
+    A vocabulary that tp does not divide grows to the next multiple of 128·tp: Megatron-LM's default for
+    ``--make-vocab-size-divisible-by``. Megatron-LM pads those that tp divides too, by a percent of the head at most.
     """
     return vocab if vocab % tp == 0 else -(-vocab // (128 * tp)) * 128 * tp
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from clustersim.workload.layers.placed import blocks
+from clustersim.workload.placeholders import with_passing_placeholders
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.schedule import Overlapped, Placement, Unit, units_of
-from clustersim.workload.shard import Shard
+from clustersim.workload.shard import WIDTH, Shard
 from clustersim.workload.sharding.groups import parameter_groups
 from clustersim.workload.sharding.replicas import Replicas
 from clustersim.workload.stage_chunk import StageChunk, stage_chunk
@@ -68,6 +69,8 @@ def _passes(
     both_here = {0, len(parts) - 1} <= here
     tied_here = model.tied_embeddings and both_here
     placed = blocks(shard, parts[position], tied_here=tied_here, embedded_here=both_here)
+    if not kinds[0].in_passes:
+        placed = with_passing_placeholders(placed, WIDTH[shard.recipe.weights], plan.placeholders)
     return stage_chunk(
         placed,
         shard,

@@ -11,8 +11,9 @@ from clustersim.workload.gradients import write_exchange, write_reductions, writ
 from clustersim.workload.issue import issue
 from clustersim.workload.layers.block import Block
 from clustersim.workload.op import Collective, Compute
-from clustersim.workload.passes.fragment import WEIGHTS
+from clustersim.workload.passes.fragment import WEIGHTS, WORKSPACE
 from clustersim.workload.pipeline import Trail, write_units
+from clustersim.workload.placeholders import kept_placeholders
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.program import Program
 from clustersim.workload.schedule import Overlapped, Unit
@@ -76,6 +77,8 @@ def stage_program(
         resident[WEIGHTS] += int(kind.sharding.extra_weights * own.parameters)
         resident[OPTIMIZER] += int(kind.sharding.exchange_state * -(-own.parameters // own.state_shards))
     resident[WEIGHTS] += WIDTH[shard.recipe.weights] * sum(block.frozen_parameters for block in blocks)
+    if plan.placeholders == "kept" and not kinds[0].in_passes:
+        resident[WORKSPACE] += kept_placeholders(blocks, WIDTH[shard.recipe.weights])
     program.resident.update({key: nbytes for key, nbytes in resident.items() if nbytes})
     step = replace(updates[0], kernels=tuple(kernel for one in updates for kernel in one.kernels))
 

@@ -56,6 +56,27 @@ class TestList:
         assert answer.code == 2
         assert answer.json["errors"][0]["nearest"] == "model"
 
+    def test_a_broken_card_of_ones_own_is_told_and_the_rest_listed(
+        self, call: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        names = {card["name"] for card in call("list", "gpu", "--json").json["gpu"]}
+        (tmp_path / "own/topologies/parts/gpu").mkdir(parents=True)
+        (tmp_path / "own/flat.toml").write_text("kind =")
+        (tmp_path / "own/topologies/parts/gpu/a10.toml").write_text("kind = 'link'")
+        (tmp_path / "own/topologies/parts/gpu/mine.toml").write_text("description = 'mine'")
+        monkeypatch.setenv("CLUSTERSIM_PATH", str(tmp_path / "own"))
+        answer = call("list", "gpu", "--json")
+        assert answer.code == 0
+        assert {card["name"] for card in answer.json["gpu"]} == names - {"a10"} | {"mine"}
+        told = [line.split(": ")[:3] for line in answer.err.splitlines()]
+        assert [(what, Path(path).name) for what, _, path in told] == [
+            ("warning", "flat.toml"),
+            ("warning", "a10.toml"),
+        ]
+
+    def test_it_fits_eighty_columns(self, call: Callable[..., Any]) -> None:
+        assert max(map(len, call("list").out.splitlines())) <= 80
+
 
 class TestShow:
     def test_every_key_with_what_is_legal(self, call: Callable[..., Any]) -> None:
@@ -64,6 +85,13 @@ class TestShow:
         assert all(set(row) == {"unit", "default", "legal", "meaning"} for row in answer.values())
         text = call("show", "keys").out
         assert all(re.search(rf"^{re.escape(key)}: ", text, re.MULTILINE) for key in KEYS)
+        assert max(map(len, text.splitlines())) <= 80
+
+    @pytest.mark.parametrize(
+        "shown", [("gpu", "h100-sxm"), ("communication", "nccl-h100"), ("job", "llama-2-7b-tp8-dp2"), ("model", "gpt2")]
+    )
+    def test_a_card_fits_eighty_columns(self, call: Callable[..., Any], shown: tuple[str, str]) -> None:
+        assert max(map(len, call("show", *shown).out.splitlines())) <= 80
 
     def test_a_model(self, call: Callable[..., Any]) -> None:
         answer = call("show", "model", "llama-2-7b", "--json").json
@@ -171,7 +199,7 @@ class TestPlot:
     def test_what_is_no_topology(self, call: Callable[..., Any], tokens: tuple[str, ...]) -> None:
         assert call("plot", *tokens, "--out", "figure.png").code == 2
 
-    @pytest.mark.parametrize("out", ["figure.gif", "nowhere/figure.png"])
+    @pytest.mark.parametrize("out", ["figure.gif", "nowhere/figure.png", "/proc/figure.png"])
     def test_where_it_cannot_go(self, call: Callable[..., Any], out: str) -> None:
         assert call("plot", *SHORT, "--out", out).code == 2
 
@@ -193,6 +221,15 @@ class TestExport:
         assert [path.name for path in paths] == ["rank_0.json.gz"]
         assert json.loads(gzip.decompress(paths[0].read_bytes()))["distributedInfo"]["rank"] == 0
 
-    @pytest.mark.parametrize(("to", "out"), [("hta", "."), ("chrome", "."), ("parquet", "nowhere/t.parquet")])
+    @pytest.mark.parametrize(
+        ("to", "out"),
+        [
+            ("hta", "."),
+            ("chrome", "."),
+            ("parquet", "nowhere/t.parquet"),
+            ("chrome", "/proc/t.json"),
+            ("hta", "/proc/h"),
+        ],
+    )
     def test_where_it_cannot_go(self, call: Callable[..., Any], to: str, out: str) -> None:
         assert call("export", *SHORT, "--format", to, "--out", out).code == 2

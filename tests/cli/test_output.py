@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from clustersim.analysis.report import bytes_text, seconds_text, table
-from clustersim.cli.output import fault_line, print_json, progress
+from clustersim.cli.output import described, fault_line, pairs, print_json, progress, written_text
 from clustersim.faults import Fault
 
 
@@ -34,6 +34,18 @@ def test_json_has_no_number_that_is_none(capsys: pytest.CaptureFixture[str]) -> 
 def test_a_table_has_columns() -> None:
     assert table([("a", "1"), ("long", "22")], right=(1,)) == "  a      1\n  long  22"
     assert table([]) == ""
+
+
+def test_long_texts_go_on_further_in() -> None:
+    text = written_text(Path("runs/base"), (f"file-{k}.parquet" for k in range(20)))
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert all(line.startswith("    file-") for line in lines[1:])
+    assert " ".join(text.split()).endswith("file-18.parquet, file-19.parquet")
+    assert described("  name  ", "word " * 30).splitlines()[1].startswith("        word")
+    assert described("  name  ", "") == "  name"
+    assert pairs([("a", "1"), ("long", "word " * 20)]).splitlines()[:2] == ["a     1", "long"]
+    assert pairs([]) == ""
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (("dp", "tp", "cp", "pp"), ONE_NODE, False),
         (("dp", "tp", "cp", "pp"), TWO_NODES | {"plan.tp": 2}, True),
     ],
-    "overlap.sm": [(0.0, {"plan.overlap_dp": False}, False), (0.0, ONE_NODE, True)],
+    "overlap.sm": [(0.0, {"plan.overlap_dp": False}, False), (0.0, ONE_NODE | {"micro_batch": 8}, True)],
     "overlap.hbm": [(0.0, {"plan.overlap_dp": False}, False), (20.0, ONE_NODE, True)],
     "perturb.slow_ranks": [({0: 1.0}, ONE_NODE, False), ({0: 2.0}, ONE_NODE, True)],
     "perturb.slow_links": [

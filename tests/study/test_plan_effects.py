@@ -18,6 +18,7 @@ ZEROPP: dict[str, Any] = {"plan.zero": 3, "plan.zeropp": ("qwz", "hpz"), "plan.z
 SYNC: dict[str, Any] = {"plan.sync_every": 2}
 ALONE: dict[str, Any] = {"plan.tp": 4, "plan.pp": 2}
 CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
+    "plan.placeholders": [("kept", {}, True), ("kept", FSDP, False), ("kept", {"plan.zero": 2}, False)],
     "plan.context": [("ring", {}, False), ("ring", {"plan.cp": 2}, True)],
     "plan.ulysses": [(2, {}, False), (2, {"plan.cp": 2}, False)],
     "plan.zero": [(1, ALONE, False), (2, FSDP, False), (1, SYNC, False), (1, {}, True)],

@@ -114,9 +114,9 @@ def test_what_a_job_sets_goes_first(tiny: JobSetup) -> None:
 
 def test_an_unknown_profile_is_a_fault_of_the_job(tiny: JobSetup) -> None:
     with pytest.raises(BadInput) as error:
-        run_point(tiny.with_values({"profile": "megatron-core-2025"}))
+        run_point(tiny.with_values({"profile": "megatron-core-2026"}))
     (fault,) = error.value.faults
-    assert (fault.key, fault.nearest) == ("profile", "megatron-core-2024")
+    assert (fault.key, fault.nearest) == ("profile", "megatron-core-2025")
 
 
 def test_a_run_is_repeated_from_its_folder(tiny: JobSetup, tmp_path: Path) -> None:

@@ -140,11 +140,11 @@ def test_a_capacity_factor_scales_the_rows_of_experts(moe: Model, factor: float)
     assert any("padding" in note for note in job.notes) == (factor > 1)
 
 
-def test_few_tokens_make_as_many_launches_as_experts(moe: Model) -> None:
+def test_products_of_all_experts_are_one_launch(moe: Model) -> None:
     launches = kernels(step(moe, ep=2))
     gemms = {k: n for (name, k), n in launches.items() if name == "experts forward" and k.kind == "gemm"}
-    assert sorted((k.m, k.n) for k in gemms) == [(2 * S * K // E, H), (2 * S * K // E, 2 * F)]
-    assert set(gemms.values()) == {E // 2 * LAYERS * BATCH // 8}
+    assert sorted((k.m, k.n, k.batch) for k in gemms) == [(2 * S * K // E, n, E // 2) for n in (H, 2 * F)]
+    assert set(gemms.values()) == {LAYERS * BATCH // 8}
 
 
 def test_unequal_popularity_keeps_every_token(moe: Model) -> None:
@@ -153,7 +153,7 @@ def test_unequal_popularity_keeps_every_token(moe: Model) -> None:
     received = []
     for program in range(4):
         gemms = {k: n for (name, k), n in kernels(job, program).items() if name == "experts forward" and k.n == 2 * F}
-        received.append(sum(k.m * n for k, n in gemms.items()))
+        received.append(sum(k.flops // (2 * k.n * k.k) * n for k, n in gemms.items()))
     sends = 4 * S * K * LAYERS * BATCH // 8
     assert sum(received) == sends
     assert max(received) > 1.5 * min(received)

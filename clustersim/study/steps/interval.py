@@ -10,7 +10,7 @@ from dataclasses import replace
 from clustersim.analysis.step_residual import StepResidual, load_step_residual
 from clustersim.study.validated_row import ValidatedRow
 
-__all__ = ["learn", "origin", "with_intervals"]
+__all__ = ["learn", "num_origins", "origin", "with_intervals"]
 
 _TIMES = ("iteration_time", "forward_backward_time")
 
@@ -45,6 +45,12 @@ def learn(rows: Sequence[ValidatedRow], name: str = "steps") -> StepResidual | N
     return StepResidual.of(
         name, [_log(row) for row in sure], [row.spread or 0.0 for row in sure], [origin(row) for row in sure]
     )
+
+
+def num_origins(rows: Sequence[ValidatedRow]) -> tuple[int, int]:
+    """Rows that :func:`learn` learns from, and sources of these."""
+    sure = [row for row in rows if _is_sure(row)]
+    return len(sure), len({origin(row) for row in sure})
 
 
 def with_intervals(rows: Sequence[ValidatedRow]) -> tuple[ValidatedRow, ...]:

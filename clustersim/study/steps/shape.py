@@ -49,6 +49,9 @@ _NAMED: tuple[tuple[str, str], ...] = (
 )
 """The same for names that stand for more than one model: only where the row does not give all of its shape."""
 
+_ONE_DENSE = (("simumax", "deepseek-v3"),)
+"""Words of a source, and a card of which it says elsewhere that one dense layer stands before those with experts."""
+
 _GPT: Mapping[str, Any] = {
     "norm": "layernorm",
     "positions": "learned",
@@ -143,6 +146,9 @@ def _truncated(row: StepRow, model: Model, assumptions: list[str]) -> dict[str, 
     if experts is not None and experts.first_dense > 1:
         if "one dense layer" in row.notes.lower():
             changes["experts"] = replace(experts, first_dense=1)
+        elif any(words in row.source.lower() and card == model.name for words, card in _ONE_DENSE):
+            changes["experts"] = replace(experts, first_dense=1)
+            assumptions.append("model: one layer is dense, as in other tables of the source")
         else:
             assumptions.append(f"model: the first {experts.first_dense} layers are dense, as those of the whole model")
     return changes

@@ -22,7 +22,7 @@ _SOFTWARE: tuple[tuple[str, str], ...] = (
     ("nemo", "nemo-2024"),
     ("megatron", "megatron-core-2024"),
     ("megascale", "megatron-core-2024"),
-    ("simumax", "megatron-core-2024"),
+    ("simumax", "megatron-core-2025"),
     ("primus", "megatron-core-2024"),
     ("llama 3 herd", "megatron-core-2024"),
     ("llm-foundry", "llm-foundry-2023"),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from clustersim.faults import BadInput, Fault
 from clustersim.readers import step_rows
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.row_kind import RowKind
+from clustersim.study.steps.interval import with_intervals
+from clustersim.study.steps.layout import MEMORY_METRICS
+from clustersim.study.steps.left_out import without_own_source
 from clustersim.study.steps.metric import in_metric
 from clustersim.study.steps.predict import StepOutcome, predict
 from clustersim.study.steps.step_job import MeasuredStep
@@ -90,7 +94,18 @@ def _predict(
     rows, notes = step_rows.read(path)
     rows = tuple(row for row in rows if family in (None, _family(path.stem, row)))
     outcomes = predict(rows, processes=processes, progress=progress)
-    return tuple(_validated(path.stem, outcome) for outcome in outcomes), tuple(notes)
+    found = with_intervals([_validated(path.stem, outcome) for outcome in outcomes])
+    if leave_out is not None:
+        others = without_own_source(path, outcomes, processes=processes, progress=progress)
+        found = tuple(replace(row, left_out_error=_error(other)) for row, other in zip(found, others, strict=True))
+    return found, tuple(notes)
+
+
+def _error(outcome: StepOutcome) -> float | None:
+    """predicted/measured - 1; None where it was refused."""
+    if outcome.measured is None or outcome.step is None:
+        return None
+    return in_metric(outcome.measured, outcome.step) / outcome.row.value - 1
 
 
 def _totals(rows: Sequence[ValidatedRow]) -> dict[str, Sequence[ValidatedRow]]:
@@ -120,6 +135,7 @@ def _validated(stem: str, outcome: StepOutcome) -> ValidatedRow:
         in_domain=measured is not None and step is not None and _in_domain(measured, step),
         coverage=step.coverage if step is not None else {},
         assumptions=tuple(_assumptions(measured, step)) if told else (),
+        spread=step.spread if step is not None and row.metric not in MEMORY_METRICS else None,
         labels=_labels(row, measured, step),
     )
 
@@ -166,7 +182,7 @@ STEPS = RowKind(
     tables=("family", "source", "topology"),
     titles={},
     meaning=_MEANING,
-    leave_out=(),
+    leave_out=("source",),
     detect=step_rows.detect,
     check=_check,
     families=_families,

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.hardware.gpu import GPU
+from clustersim.trace.formats.whole_file import whole_file
 from clustersim.trace.steps import step_edges_of
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def write(
         when ops overlap on a stream, or flows are asked for and labels are not unique
     """
     path = Path(path)
-    with _opened(path) as file:
+    with whole_file(path) as place, _opened(place) as file:
         for piece in _pieces(trace, gpu, launches, flows):
             file.write(piece)
     return path
@@ -97,7 +98,7 @@ def write_folder(trace: pd.DataFrame, folder: str | Path, *, gpu: GPU | None = N
     paths = []
     for rank in np.unique(trace["rank"].to_numpy()).tolist():
         path = folder / f"rank_{rank}.json.gz"
-        with _opened(path) as file:
+        with whole_file(path) as place, _opened(place) as file:
             for piece in _pieces(trace[trace["rank"] == rank], gpu, launches=True, flows=False, edges=edges):
                 file.write(piece)
         paths.append(path)

@@ -12,13 +12,13 @@ from functools import cached_property
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from clustersim.faults import BadInput, Fault
 from clustersim.trace import collectives
 from clustersim.trace.formats import parquet
+from clustersim.trace.formats.whole_file import refuse_place
 from clustersim.trace.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -145,12 +145,7 @@ def refuse_folder(folder: Path) -> list[Fault]:
     elif folder.exists():
         return [Fault(key="--out", value=str(folder), rule="must be a folder")]
     parent = next(parent for parent in folder.absolute().parents if parent.exists())
-    try:
-        with TemporaryDirectory(dir=parent):  # rights alone do not tell: a file system may be read-only or full
-            return []
-    except OSError as error:
-        rule = f"must be in a folder that can be written: {parent}: {error.strerror}"
-        return [Fault(key="--out", value=str(folder), rule=rule)]
+    return refuse_place(folder, parent)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clustersim.faults import BadInput, Fault
+from clustersim.trace.formats.whole_file import whole_file
 from clustersim.trace.schema import COLUMNS, SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def write(trace: pd.DataFrame, path: str | Path) -> Path:
 
     table = pa.Table.from_pandas(trace)
     metadata = (table.schema.metadata or {}) | {_VERSION_KEY: str(SCHEMA_VERSION).encode()}
-    pq.write_table(table.replace_schema_metadata(metadata), path, compression="zstd")
+    with whole_file(path) as place:
+        pq.write_table(table.replace_schema_metadata(metadata), place, compression="zstd")
     return Path(path)
 
 

@@ -1,4 +1,4 @@
-"""The LM head and its loss, split over tensor-parallel ranks by vocabulary."""
+"""The LM head and its loss, a block each, split over tensor-parallel ranks by vocabulary."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Collective, Compute
 from clustersim.workload.shard import Shard
 
-__all__ = ["head", "loss_reductions"]
+__all__ = ["head", "loss", "loss_reductions"]
 
 
 def head(shard: Shard, *, tied_here: bool) -> Block:
-    """Logits, cross-entropy in fp32, and their gradients.
+    """Logits: a GEMM forward, two backward. A model whose head is narrower than h projects first.
 
-    Forward a GEMM, then the passes of the loss; backward those of its gradient, then two GEMMs
-    (:mod:`clustersim.workload.layers.loss`). A model whose head is narrower than h projects first.
+    The logits belong to the loss from its own start on, and their gradients to the head from its end.
 
     Parameters
     ----------
@@ -34,14 +33,8 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
     model, rows, w = shard.model, shard.tokens, shard.width
     logits, plain = rows * shard.vocab, shard.unquantised
     shape = (shard.embedding_dim, shard.vocab)
-    forward = [
-        *linear(plain, *shape),
-        *loss_forward(shard),
-    ]
-    backward = [
-        *loss_backward(shard),
-        *linear_input_gradient(plain, *shape),
-    ]
+    forward = [*linear(plain, *shape)]
+    backward = [*linear_input_gradient(plain, *shape)]
     weight_gradient = [*linear_weight_gradient(plain, *shape)]
     shapes = [shape]
     matrices = [] if tied_here else [Matrix(features_in=shape[0], features_out=shape[1], hidden=False)]
@@ -56,26 +49,43 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
         projection, projected = model.hidden * model.embedding_dim, w * rows * model.embedding_dim
     return Block(
         kind="head",
-        forward=serial(Compute(name="head and loss forward", kind="head", kernels=tuple(forward))),
+        forward=serial(Compute(name="head forward", kind="head", kernels=tuple(forward))),
         backward=(
-            Piece(op=Compute(name="head and loss backward", kind="head", kernels=tuple(backward))),
+            Piece(op=Compute(name="head backward", kind="head", kernels=tuple(backward))),
             Piece(op=Compute(name="head weight gradient", kind="head", kernels=tuple(weight_gradient)), weight=True),
         ),
         parameters=(0 if tied_here else embedding_parameters(shard)) + model.head_bias * shard.vocab + projection,
         replicated_parameters=projection,
         matrices=tuple(matrices),
         gathers=True,
-        kept=shard.residual_nbytes + projected + kept_logits_nbytes(shard),
+        kept=shard.residual_nbytes + projected,
         weight_kept=weight_gradient_nbytes(plain, *shapes),
         forward_workspace=w * logits,
         backward_workspace=w * logits + shard.full_nbytes,
     )
 
 
+def loss(shard: Shard) -> Block:
+    """Cross-entropy in fp32 over logits of w bytes, and their gradients.
+
+    Their passes are those of :mod:`clustersim.workload.layers.loss`. What is kept of the logits goes before the head's
+    products backward.
+    """
+    logits = shard.width * shard.tokens * shard.vocab
+    return Block(
+        kind="loss",
+        forward=serial(Compute(name="loss forward", kind="head", kernels=loss_forward(shard))),
+        backward=serial(Compute(name="loss backward", kind="head", kernels=loss_backward(shard))),
+        kept=kept_logits_nbytes(shard),
+        forward_workspace=logits,
+        backward_workspace=logits,
+    )
+
+
 def loss_reductions(shard: Shard) -> tuple[Collective, ...]:
     """Three all-reduces of one fp32 number a token: row maximum, target logit, sum of exponentials.
 
-    They stand between the passes of :func:`head` and are shown after it.
+    They stand between the passes of :func:`loss` and are shown after it.
 
     References
     ----------

@@ -11,7 +11,7 @@ from clustersim.workload.layers.contrastive import contrastive_loss
 from clustersim.workload.layers.dense import classes, features, head_transform, patches, pooler
 from clustersim.workload.layers.embedding import embedding
 from clustersim.workload.layers.encoder import decoder_embedding, encoder, holding_encoder_gradient
-from clustersim.workload.layers.head import head
+from clustersim.workload.layers.head import head, loss
 from clustersim.workload.layers.layer import Layers
 from clustersim.workload.layers.mtp import mtp_embedding, mtp_input
 from clustersim.workload.layers.norm import norm
@@ -140,6 +140,7 @@ def _end(shard: Shard, *, tied_here: bool) -> Iterator[Block]:
         yield head_transform(shard)
     if model.head:
         yield head(shard, tied_here=tied_here)
+        yield loss(shard)
     if model.pooler:
         yield pooler(shard)
     if model.num_classes:

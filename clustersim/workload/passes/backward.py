@@ -37,7 +37,7 @@ def backward(
 ) -> Fragment:
     """Backward pass of a chunk for one micro-batch.
 
-    The gradient of the residual stream is one buffer, from the receive (or the loss) to the send (or the
+    The gradient of the residual stream is one buffer, from the receive (or the head) to the send (or the
     embedding); it belongs to the communication where it is received or sent, to the workspace otherwise.
 
     Parameters
@@ -68,6 +68,7 @@ def backward(
     first_layer = min((p.layer for p in placed if p.layer >= 0), default=0)
     ready = [-1] * len(placed)
     order = [i for i in reversed(range(len(placed))) if placed[i].block.backward]
+    first = next((i for i in order if placed[i].block.kind != "loss"), order[0])
     here = groups if weights else [replace(group, reduce=()) for group in groups]
     traffic = Traffic(chain, here, order, prefetch=prefetch, backward=True)
 
@@ -91,7 +92,7 @@ def backward(
             end[ACTIVATIONS] -= came * (p if before is None else before).residual_nbytes
             if i == order[-1] and not sends:
                 end.subtract(gradient)
-            if i == order[0] and not receives:
+            if i == first and not receives:
                 start.update(gradient)
             if not weights:
                 end[ACTIVATIONS] += put_off_nbytes(p.block, shard)

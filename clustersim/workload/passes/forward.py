@@ -131,7 +131,7 @@ def forward_block(
     numbers += chain.write(pieces, layer=layer, start=begin, end=done)
     if reduces and not go:
         chain.add(reduction(shard, f"{block.kind} output"), layer=layer)
-    if shard.tp > 1 and block.kind == "head":
+    if shard.tp > 1 and block.kind == "loss":
         for collective in loss_reductions(shard):
             chain.add(collective, layer=layer)
     return numbers[0]

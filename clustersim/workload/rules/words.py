@@ -12,6 +12,7 @@ from clustersim.workload.fusion import FUSIONS, LOSSES
 from clustersim.workload.issue import LAUNCHES
 from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.optimizers.separate import UPDATE_KERNELS
+from clustersim.workload.placeholders import Placeholders
 from clustersim.workload.precision import RECIPES, Recipe
 from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
 from clustersim.workload.schedule import SCHEDULES, is_path
@@ -34,6 +35,7 @@ def word_faults(case: Case) -> Iterator[Fault]:
         ("plan.recompute_method", plan.recompute_method, get_args(RecomputeMethod)),
         ("plan.attention", plan.attention, get_args(Attention)),
         ("plan.context", plan.context, tuple(METHODS)),
+        ("plan.placeholders", plan.placeholders, get_args(Placeholders)),
         ("plan.sync_dtype", plan.sync_dtype, tuple(WIDTH)),
         ("plan.launch", plan.launch, LAUNCHES),
         ("plan.loss", plan.loss, LOSSES),

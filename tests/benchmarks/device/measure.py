@@ -59,7 +59,8 @@ def measure_kernels(device: TorchDevice, stopwatch: Stopwatch, cases: Iterable[C
             RuntimeError,
             KeyError,
         ) as error:  # PyTorch's own refusals and a full memory are the second
-            measured.left_out.append(f"{name}: {str(error).splitlines()[0]}")
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            measured.left_out.append(f"{name}: {reason}")
             continue
         if beaten:
             measured.left_out.append(f"{name}: {beaten}")

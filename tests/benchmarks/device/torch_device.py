@@ -13,7 +13,7 @@ from clustersim.hardware.kernel import Kernel
 __all__ = ["NotMeasuredError", "TorchDevice", "why_not"]
 
 _FLUSHED = 2**29
-"""Bytes that one flush writes: four times the largest last-level cache of a GPU of today, and 0.1 ms at 5 TB/s."""
+"""Bytes that one flush writes: four times the L2 cache of a B200, the largest of NVIDIA's, and 0.1 ms at 5 TB/s."""
 
 _COLUMNS = 4096
 """Columns of the rows that norm and softmax are taken over."""

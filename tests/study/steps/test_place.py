@@ -157,3 +157,23 @@ def test_refusals(changes: dict[str, Any], word: str) -> None:
         place(row(**changes))
     assert refused.value.reason == REASONS[word]
     assert refused.value.detail
+
+
+def test_a_source_that_keeps_one_dense_layer() -> None:
+    changes = {"model": "DeepSeek-V3 width", "layers": 4, "hidden": 7168, "heads": 128, "ffn": None, "vocab": None}
+    moe = row(
+        **changes, source="SimuMax B200 release", hardware="B200-SXM", gpus=8, tp=1, pp=1, vpp=None, recompute="no"
+    )
+    for source, dense in [("SimuMax B200 release", 1), ("another", 3)]:
+        experts = place(replace(moe, source=source, notes="CP 1, EP 8")).job.model.experts
+        assert experts is not None
+        assert experts.first_dense == dense
+
+
+def test_stand_ins_for_gradients_are_those_of_the_profile() -> None:
+    for source, zero, expected in [
+        ("SimuMax", 1, "kept"),
+        ("Megatron-LM README", 1, "passing"),
+        ("SimuMax", 3, "none"),
+    ]:
+        assert place(row(source=source, zero_stage=zero, pp=1, vpp=None)).job.plan.placeholders == expected

@@ -82,3 +82,17 @@ def test_one_family_only(report: Validation) -> None:
 
 def test_processes_change_nothing(report: Validation) -> None:
     assert cs.validate(report.files[0].file, processes=2).answer() == report.answer()
+
+
+def test_each_predicted_time_has_an_interval(report: Validation) -> None:
+    first = report.rows[0]
+    assert first.interval is not None
+    assert first.predicted is not None
+    assert first.interval[0] < first.predicted < first.interval[1]
+    assert first.spread is not None
+    assert first.spread > 0
+    assert [row.interval is None for row in report.rows] == [row.predicted is None for row in report.rows]
+    answer = report.answer()
+    assert answer["families"]["small"]["inside_interval"] == sum(bool(row.inside) for row in report.rows[:3]) / 3
+    assert answer["rows"][0]["interval"] == first.interval
+    assert "should be inside" in validation_text(report)

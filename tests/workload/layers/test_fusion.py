@@ -11,7 +11,7 @@ from clustersim.hardware.kernel import Kernel
 from clustersim.workload.fusion import FUSED, FUSIONS
 from clustersim.workload.layers.attention import attention
 from clustersim.workload.layers.block import Block
-from clustersim.workload.layers.head import head
+from clustersim.workload.layers.head import loss as loss_of
 from clustersim.workload.layers.mlp import mlp
 from clustersim.workload.layers.norm import middle_norm, norm, residual
 from clustersim.workload.model import Model
@@ -104,10 +104,10 @@ WAYS = ("forward", "backward")
 )
 def test_losses(llama: Model, new_shard: New, loss: str, forward: int, backward: int, kept: int) -> None:
     shard = new_shard(llama, loss=loss)
-    block, logits = head(shard, tied_here=False), shard.tokens * shard.vocab
+    block, logits = loss_of(shard), shard.tokens * shard.vocab
     assert nbytes(block, "forward") == forward * logits
     assert nbytes(block, "backward") == backward * logits
-    assert block.kept == shard.residual_nbytes + kept * logits
+    assert block.kept == kept * logits
 
 
 def test_less_fusion_is_never_less_traffic(llama: Model, new_shard: New) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from clustersim.workload.layers.block import Block
-from clustersim.workload.layers.head import head, loss_reductions
+from clustersim.workload.layers.head import head, loss, loss_reductions
 from clustersim.workload.model import Model
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
@@ -23,7 +23,8 @@ def test_head(gpt: Model, new_shard: NewShard, flops: Flops, t: int) -> None:
     block = head(new_shard(gpt, tp=t), tied_here=False)
     assert block.parameters * t == 1024 * 256
     assert [t * n for n in flops(block)] == [2 * TOKENS * 1024 * 256, 4 * TOKENS * 1024 * 256]
-    assert block.kept == 2 * TOKENS * 256 + 4 * TOKENS * 1024 // t
+    assert block.kept == 2 * TOKENS * 256
+    assert loss(new_shard(gpt, tp=t)).kept == 4 * TOKENS * 1024 // t
 
 
 def test_a_tied_head_has_no_weights_but_all_the_work(gpt: Model, new_shard: NewShard, flops: Flops) -> None:
@@ -46,8 +47,18 @@ def test_bytes(gpt: Model, new_shard: NewShard, computed: Computed) -> None:
     block = head(new_shard(gpt, tp=2), tied_here=False)
     forward, backward, _ = computed(block)
     x, matrix, logits = TOKENS * 256, 256 * 512, TOKENS * 512
-    # Cast to fp32, row maximum, exponentials in place, normalised in place.
-    assert forward.nbytes == 2 * (x + matrix + logits) + (2 + 4 + 4 + 8 + 8) * logits
+    assert forward.nbytes == 2 * (x + matrix + logits)
     assert backward is not None
-    assert backward.nbytes == (8 + 4 + 2) * logits + 2 * (logits + matrix + x)
+    assert backward.nbytes == 2 * (logits + matrix + x)
     assert (block.forward_workspace, block.backward_workspace) == (2 * logits, 2 * logits + 2 * x)
+
+
+def test_bytes_of_the_loss(gpt: Model, new_shard: NewShard, computed: Computed) -> None:
+    block = loss(new_shard(gpt, tp=2))
+    forward, backward, _ = computed(block)
+    logits = TOKENS * 512
+    # Cast to fp32, row maximum, exponentials in place, normalised in place.
+    assert forward.nbytes == (2 + 4 + 4 + 8 + 8) * logits
+    assert backward is not None
+    assert backward.nbytes == (8 + 4 + 2) * logits
+    assert (block.forward_workspace, block.backward_workspace) == (2 * logits, 2 * logits)

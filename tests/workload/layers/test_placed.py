@@ -26,9 +26,9 @@ def test_what_stands_where(gpt: Model, new_shard: NewShard) -> None:
     first, *_, last = split(gpt.num_layers, 8)
     layer = ["norm", "attention", "norm", "mlp", "residual"]
     assert kinds(shard, first) == ["embedding", *layer]
-    assert kinds(shard, last) == [*layer, "final norm", "head"]
+    assert kinds(shard, last) == [*layer, "final norm", "head", "loss"]
     assert kinds(new_shard(replace(gpt, embedding_norm=True)), first)[:2] == ["embedding", "embedding norm"]
-    assert kinds(new_shard(replace(gpt, final_norm=False)), last) == [*layer, "head"]
+    assert kinds(new_shard(replace(gpt, final_norm=False)), last) == [*layer, "head", "loss"]
 
 
 def test_layers_have_their_numbers(gpt: Model, new_shard: NewShard) -> None:

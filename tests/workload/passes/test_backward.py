@@ -116,7 +116,7 @@ def test_entries_wait_for_the_gradient(gpt: Model, new_shard: NewShard) -> None:
     shard = new_shard(gpt, tp=2, sequence_parallel=True)
     placed = blocks(shard, Chunk(first_layer=8, num_layers=0, has_head=True), tied_here=False)
     head = backward(placed, shard, stage=3, recompute=Recomputation(), overlap=True, receives=False, sends=True)
-    assert [names(head)[n] for n in head.entries] == ["all-gather head input again", "head and loss backward"]
+    assert [names(head)[n] for n in head.entries] == ["loss backward"]
 
 
 def workspace(fragment: Fragment) -> dict[str, int]:

@@ -1,0 +1,33 @@
+"""The part of the measurements that is quick to predict: a fixed choice by the place of a row in its file."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from clustersim.readers import csv_records
+
+__all__ = ["part_ids", "write_part"]
+
+_EVERY = {"e2e_training": 16, "e2e_vtrain_single_node": 12, "memory_footprint": 3}
+"""File -> every how many rows of a family belong to the part; all of others, which cost little."""
+
+
+def part_ids(path: Path) -> frozenset[str]:
+    """Ids of the rows that belong to the part: of each family, or source, the first and every so many after it."""
+    every = _EVERY.get(path.stem, 1)
+    families: dict[str, list[str]] = {}
+    for _, given in csv_records.records(path)[1]:
+        families.setdefault(given.get("family") or given["source"], []).append(given["id"])
+    return frozenset(name for names in families.values() for name in names[::every])
+
+
+def write_part(path: Path, folder: Path) -> Path:
+    """A file of the same name, in ``folder``, with the rows of the part."""
+    names, found = csv_records.records(path)
+    ids = part_ids(path)
+    with (folder / path.name).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(given for _, given in found if given["id"] in ids)
+    return folder / path.name
