@@ -56,7 +56,7 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (True, {"plan.launch": "modules", "plan.pp": 2}, True),
     ],
     "plan.launch": [("eager", {}, True)],
-    "plan.fusion": [((), {}, False), ((), {"plan.dropout": True}, True)],
+    "plan.fusion": [(("gradients",), {}, False), (("gradients",), {"plan.dropout": True}, True)],
     "plan.loss": [("fused", {}, True)],
     "plan.clip": [(False, {}, True)],
     "plan.update_kernels": [("foreach", {}, True)],
