@@ -17,7 +17,7 @@ _SOFTWARE: tuple[tuple[str, str], ...] = (
     ("megatron-turing", "megatron-deepspeed-2022"),
     ("sc21 table 1", "megatron-2021"),
     ("readme table, january 2021", "megatron-2021"),
-    ("activation recomputation", "megatron-2021"),
+    ("activation recomputation", "megatron-2022"),
     ("megatron bridge", "megatron-bridge-2025"),
     ("nemo", "nemo-2024"),
     ("megatron", "megatron-core-2024"),
