@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,12 @@ def test_a_part_is_chosen_by_place(tmp_path: Path) -> None:
     whole = tmp_path / "mine.csv"
     whole.write_text(source.read_text())
     assert len(part_ids(whole)) == 60
+
+
+def test_intervals_are_told_where_there_are_any(records: list[RecordedErrors]) -> None:
+    assert "| inside |" not in page(records, {})
+    rows = [replace(one, interval=(60.0, high)) for one, high in zip(ROWS[:2], (99.0, 120.0), strict=True)]
+    report = replace(REPORT, files=(replace(REPORT.files[0], rows=tuple(rows)),))
+    told = record(report, parts={"collectives.csv": frozenset()}, shapes={})
+    assert told[0].inside == 0.5
+    assert "| inside |" in page(told, {})

@@ -157,6 +157,8 @@ def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[i
         micro = 1
         if row.grad_accum is not None and batch % (row.grad_accum * degrees["dp"]) == 0:
             micro = batch // (row.grad_accum * degrees["dp"])
+        elif degrees["pp"] > 1 and row.metric in MEMORY_METRICS and row.metric not in LAYER_METRICS:
+            raise RefusedError("batch", "the micro-batch is not published, and what a stage holds goes with it")
         else:
             assumed.append("batch: micro-batch 1")
     if batch % (micro * degrees["dp"]):

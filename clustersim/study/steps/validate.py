@@ -10,6 +10,7 @@ from clustersim.faults import BadInput, Fault
 from clustersim.readers import step_rows
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.row_kind import RowKind
+from clustersim.study.steps.configuration import with_configurations
 from clustersim.study.steps.interval import with_intervals
 from clustersim.study.steps.layout import MEMORY_METRICS
 from clustersim.study.steps.left_out import without_own_source
@@ -92,6 +93,7 @@ def _predict(
 ) -> tuple[tuple[ValidatedRow, ...], tuple[str, ...]]:
     """Rows that have one job are simulated once."""
     rows, notes = step_rows.read(path)
+    rows = with_configurations(path, rows)
     rows = tuple(row for row in rows if family in (None, _family(path.stem, row)))
     outcomes = predict(rows, processes=processes, progress=progress)
     found = with_intervals([_validated(path.stem, outcome) for outcome in outcomes])

@@ -177,3 +177,11 @@ def test_stand_ins_for_gradients_are_those_of_the_profile() -> None:
         ("SimuMax", 3, "none"),
     ]:
         assert place(row(source=source, zero_stage=zero, pp=1, vpp=None)).job.plan.placeholders == expected
+
+
+def test_memory_of_a_pipeline_needs_the_micro_batch() -> None:
+    asked = {"metric": "peak memory", "unit": "GiB", "micro_batch": None}
+    with pytest.raises(RefusedError, match="the micro-batch is not published"):
+        place(row(**asked))
+    assert place(row(**asked, pp=1, vpp=None)).job.micro_batch == 1
+    assert place(row(**asked, grad_accum=4)).job.micro_batch == 2
