@@ -91,8 +91,8 @@ class MemoryReport:
 
     @property
     def largest_micro_batch(self) -> int | None:
-        """The largest that fits, 0 when none does; None where none was tried."""
-        if self.trials is None:
+        """The largest that fits, 0 when none does; None where none was tried, or a run did not end."""
+        if self.trials is None or any(trial.fits is None and trial.peak_bytes is not None for trial in self.trials):
             return None
         return max((trial.micro_batch for trial in self.trials if trial.fits), default=0)
 

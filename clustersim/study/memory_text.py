@@ -83,7 +83,8 @@ def _largest(report: MemoryReport) -> str:
     if not trials:
         return "largest micro-batch that fits: none; what is held throughout leaves no room for any"
     tried = ", ".join(_tried(trial) for trial in trials)
-    return f"largest micro-batch that fits: {report.largest_micro_batch or 'none'} (tried {tried})"
+    largest = {None: "not known", 0: "none"}.get(report.largest_micro_batch, report.largest_micro_batch)
+    return f"largest micro-batch that fits: {largest} (tried {tried})"
 
 
 def _tried(trial: Trial) -> str:

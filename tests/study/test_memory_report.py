@@ -83,3 +83,9 @@ def test_what_no_program_accounts_for_is_told_where_it_decides(setup: JobSetup) 
     room = loose.worst.room_bytes - 64 * 2**20
     tight = replace(loose, stages=[replace(loose.worst, capacity_bytes=loose.worst.capacity_bytes - room)])
     assert any("by" in warning and "MiB not" in warning for warning in tight.answer()["warnings"])
+
+
+def test_a_run_that_does_not_end_says_nothing_of_the_largest(setup: JobSetup) -> None:
+    report = memory_report(setup.with_values({"limits.num_events": 20}))
+    assert (report.fits, report.largest_micro_batch) == (None, None)
+    assert "largest micro-batch that fits: not known" in " ".join(memory_text(report).split())

@@ -51,10 +51,13 @@ _LABELS = (
 _MEANING = {
     "card": "a card stands for the hardware as published",
     "profile": "a software profile stands for what the source ran",
+    "recipe": "what the row leaves out is from the recipe, code or other table that its source names",
+    "layout": "neither degrees nor a recipe are published: the fewest GPUs a replica that hold it",
+    "adapters": "which matrices have adapters, and of what rank, is not published",
     "model": "a card, or a kind of model, gives what the row's columns do not",
     "network": "the network is not known, that of the card is taken",
     "precision": "the number format is not published, or its name means more than one",
-    "batch": "the micro-batch is not published, or the whole batch is one",
+    "batch": "the micro-batch is not published, the whole batch is one, or it is no whole number a replica",
     "recompute": "what is recomputed is not published, or not exactly what is simulated",
     "sharding": "how the optimizer state is split is not published, or not exactly what is simulated",
     "schedule": "chunks of the pipeline are not published",
@@ -143,8 +146,8 @@ def _validated(stem: str, outcome: StepOutcome) -> ValidatedRow:
 
 
 def _in_domain(measured: MeasuredStep, step: StepTime) -> bool:
-    """Whether the network is known and most of the time rests on measured devices."""
-    return measured.known_network and step.coverage.get("assumed", 0.0) <= _ASSUMED
+    """Whether network, layout and batch are known and most of the time rests on measured devices."""
+    return measured.known_network and measured.published and step.coverage.get("assumed", 0.0) <= _ASSUMED
 
 
 def _assumptions(measured: MeasuredStep | None, step: StepTime | None) -> Iterator[str]:
