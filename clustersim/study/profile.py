@@ -27,8 +27,8 @@ class Profile:
     Parameters
     ----------
     name, description : str
-    attention, dropout, overlap_dp, overlap_tp, tp_overlap, dispatch, context, per_parameter, placeholders,
-    recompute_modules
+    attention, dropout, overlap_dp, overlap_tp, scatter_gather, tp_overlap, dispatch, context, per_parameter,
+    placeholders, recompute_modules
         as in :class:`clustersim.workload.plan.ParallelPlan`
     sequence_parallel : bool
         with tp above 1
@@ -57,6 +57,7 @@ class Profile:
     overlap_tp: bool
     zero: int
     counts_recompute: bool
+    scatter_gather: bool = False
     tp_overlap: TpOverlap = "none"
     dispatch: Dispatch = "all_to_all"
     context: Method = "zigzag"
@@ -112,6 +113,8 @@ class Profile:
             found |= {"overlap_tp": self.overlap_tp, "sequence_parallel": sequence_parallel}
         if sequence_parallel:
             found["tp_overlap"] = self.tp_overlap
+        elif tp > 1 and pp > 1:
+            found["scatter_gather"] = self.scatter_gather
         if job.get("cp", 1) > 1:
             found["context"] = self.context
         if job.get("ep", 1) > 1:

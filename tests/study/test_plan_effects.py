@@ -44,6 +44,12 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "plan.sequence_parallel": [(True, {}, False), (False, {"plan.tp": 2}, True)],
     "plan.overlap_dp": [(False, ALONE, False), (False, FSDP, False), (False, SYNC, False), (False, {}, True)],
     "plan.overlap_tp": [(False, {}, False), (False, {"plan.tp": 2}, True)],
+    "plan.scatter_gather": [
+        (True, {}, False),
+        (True, {"plan.tp": 2}, False),
+        (True, {"plan.tp": 2, "plan.pp": 2}, False),
+        (True, {"plan.tp": 2, "plan.pp": 2, "plan.sequence_parallel": False}, True),
+    ],
     "plan.tp_overlap": [("ring", {}, False), ("ring", {"plan.tp": 2}, True)],
     "plan.tp_overlap_chunks": [
         (2, {"plan.tp": 2, "plan.tp_overlap": "ring"}, False),

@@ -83,6 +83,7 @@ def _is_empty(value: object) -> bool:
 
 _BRIDGE = "Megatron-Bridge src/megatron/bridge/perf_recipes"
 _PRIMUS = "Primus examples/megatron/configs"
+_TITAN = "torchtitan pipelining_utils.py: as many micro-batches as stages"
 _CONFIGS = "Megatron-Bridge scripts/performance/configs"
 
 
@@ -187,6 +188,50 @@ _RECIPES: tuple[Recipe, ...] = (
         columns={"vpp": 8, "micro_batch": 1},
         origin="arXiv 2407.21783, section 3.3.2, an interleaved schedule; assumed: chunks of one, 126 layers with "
         "embedding and head are 128 = 16 x 8",
+    ),
+    Recipe(
+        words=("torchtitan benchmarks", "llama3.1_405b"),
+        switches={"fsdp": False, "zero": 1},
+        origin="torchtitan parallelize_llama.py: under a pipeline weights are not given back after the forward pass; "
+        "PyTorch pipelining/stage.py: gradients are reduced with the last micro-batch",
+    ),
+    Recipe(
+        words=("torchtitan benchmarks", "llama3.1_405b", "interleaved 1f1b", "local batch 32"),
+        columns={"micro_batch": 2, "vpp": 2},
+        origin=f"{_TITAN}; assumed: two stages a rank",
+    ),
+    Recipe(
+        words=("torchtitan benchmarks", "llama3.1_405b", "local batch 32"),
+        columns={"micro_batch": 4},
+        origin=_TITAN,
+    ),
+    Recipe(
+        words=("torchtitan benchmarks", "llama3.1_405b", "local batch 8"),
+        columns={"micro_batch": 1},
+        origin=_TITAN,
+    ),
+    Recipe(
+        words=("torchtitan benchmarks", "70b-256-2d"),
+        columns={
+            "gpus": 256,
+            "tp": 8,
+            "pp": 1,
+            "dp": 32,
+            "micro_batch": 16,
+            "global_batch": 512,
+            "seq_len": 8192,
+            "layers": 80,
+            "hidden": 8192,
+            "heads": 64,
+            "kv_heads": 8,
+            "ffn": 28672,
+            "gated_mlp": 1,
+            "vocab": 128256,
+            "sharding": "FSDP2",
+            "recompute": "full",
+            "precision": "float8 linear",
+        },
+        origin="torchtitan benchmarks/llama3_h100_202412_torchtitan.md, table 4; the shape is Llama 3.1 70B's",
     ),
     Recipe(
         words=("awsome-distributed-training", "llama3_8b"),

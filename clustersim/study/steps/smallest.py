@@ -10,6 +10,7 @@ from clustersim.study.steps.recipe import recipe_of
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.study.steps.step_job import MeasuredStep, place
 from clustersim.study.steps.timing import step_time
+from clustersim.workload.precision import WIDTH, find_recipe
 
 __all__ = ["placed"]
 
@@ -63,4 +64,10 @@ def _degrees(row: StepRow) -> list[tuple[int, int]]:
 def _fits(measured: MeasuredStep) -> bool:
     """Whether it does with as many micro-batches as fill its pipeline."""
     job = measured.job
+    if not job.plan.fsdp and job.plan.zero < 2:  # then weights and gradients are whole, which is soon told
+        recipe = find_recipe(job.dtype)
+        width = WIDTH[recipe.weights] + WIDTH[job.plan.gradient_dtype or recipe.gradients]
+        share = job.model.num_parameters / (job.plan.tp * job.plan.pp * job.plan.ep)
+        if width * share > max(gpu.memory_bytes for gpu in job.machine.topology().gpus):
+            return False
     return step_time(job.with_micro_batches(min(job.num_micro_batches, job.plan.pp))).fits

@@ -10,6 +10,7 @@ from clustersim.study.steps.layout import LAYER_TIME, layout_of
 from clustersim.study.steps.machine import Machine, attention_kernels, find_card, machine_of
 from clustersim.study.steps.number_format import dtype_of
 from clustersim.study.steps.recipe import recipe_of
+from clustersim.study.steps.refusal import REASONS, RefusedError
 from clustersim.study.steps.shape import model_of
 from clustersim.study.steps.software import profile_of
 from clustersim.workload.job import Job
@@ -116,8 +117,12 @@ def place(row: StepRow) -> MeasuredStep:
     profile, by_profile = profile_of(row)
     own = row
     row, switches, by_recipe, published = recipe_of(row)
-    model_of(row, row.seq_len or 1)  # a shape that is not known is told before a batch that is not
-    layout = layout_of(row, profile, switches, attention_kernels(row))
+    try:
+        layout = layout_of(row, profile, switches, attention_kernels(row))
+    except RefusedError as refusal:
+        if refusal.reason in (REASONS["layout"], REASONS["batch"]):
+            model_of(row, row.seq_len or 1)  # a shape that is not known is told before a layout that is not
+        raise
     machine, by_machine, known = machine_of(row, layout.num_ranks)
     dtype, by_dtype = dtype_of(row, profile)
     model, by_model = model_of(row, layout.seq_len)

@@ -100,3 +100,22 @@ def test_the_interleaved_schedule_of_llama_3() -> None:
 
 def test_every_layout_column_is_one_of_a_row() -> None:
     assert set(LAYOUT) <= set(StepRow.__dataclass_fields__)
+
+
+@pytest.mark.parametrize(
+    ("notes", "expected"),
+    [
+        ("1F1B; local batch 32", (4, None)),
+        ("interleaved 1F1B; local batch 32", (2, 2)),
+        ("1F1B; local batch 8", (1, None)),
+    ],
+)
+def test_a_pipeline_of_torchtitan_keeps_weights_and_has_as_many_micro_batches_as_stages(
+    notes: str, expected: tuple[int, int | None]
+) -> None:
+    row = StepRow(line=2, source="torchtitan benchmarks", model="LLAMA3.1_405B", notes=notes, value=1.0)
+    filled, switches, assumptions, published = recipe_of(row)
+    assert (filled.micro_batch, filled.vpp) == expected
+    assert switches == {"fsdp": False, "zero": 1}
+    assert len(assumptions) == 2
+    assert not published
