@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from clustersim.workload.graph import Estimate, Graph, GraphOp, graph_step
     from clustersim.workload.job import GroupFamily, Job, Pool
     from clustersim.workload.model import Model
-    from clustersim.workload.op import Collective, Compute, Copy, Delay, HostWork, Storage
+    from clustersim.workload.op import Collective, Compute, Copy, Delay, HostLaunch, HostWork, Storage
     from clustersim.workload.plan import ParallelPlan
     from clustersim.workload.program import Program
     from clustersim.workload.training_step import training_step
@@ -52,6 +52,7 @@ _HOME = {
     "Graph": "clustersim.workload.graph",
     "GraphOp": "clustersim.workload.graph",
     "GroupFamily": "clustersim.workload.job",
+    "HostLaunch": "clustersim.workload.op",
     "HostWork": "clustersim.workload.op",
     "Job": "clustersim.workload.job",
     "Kernel": "clustersim.hardware.kernel",
@@ -97,6 +98,7 @@ __all__ = [
     "Graph",
     "GraphOp",
     "GroupFamily",
+    "HostLaunch",
     "HostWork",
     "Job",
     "Kernel",

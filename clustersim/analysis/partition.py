@@ -11,7 +11,8 @@ op on any rank. At each instant a rank is in the first of these that holds:
 6. a tp, cp or ep collective waits for its members: ``wait``, since the layer cannot go on without it
 7. a communication on pp waits for its peer: ``bubble``
 8. any other op waits, for members of its group or for a pool: ``wait``
-9. nothing is there to do: ``bubble``
+9. the host issues kernels, and none is there to run: ``host``
+10. nothing is there to do: ``bubble``
 
 An op works from its start to its end and waits from its readiness to its start. It counts in the step in whose time it
 runs, whichever step it belongs to.
@@ -31,7 +32,7 @@ __all__ = ["AXES", "axes_of", "class_names", "partition"]
 AXES = ("tp", "cp", "ep", "pp", "dp")
 """Mesh axes in the order in which overlapping communication is attributed to them."""
 
-_COMPUTE, _OPTIMIZER, _COMMUNICATION, _COPY, _STORAGE, _HOST = (CATEGORIES.index(c) for c in CATEGORIES)
+_COMPUTE, _OPTIMIZER, _COMMUNICATION, _COPY, _STORAGE, _HOST, _LAUNCH = (CATEGORIES.index(c) for c in CATEGORIES)
 _IN_LAYER = [AXES.index(axis) for axis in ("tp", "cp", "ep")]
 _PP = AXES.index("pp")
 
@@ -78,9 +79,9 @@ def partition(
         [ns]; each row sums to the length of its step, to the nanosecond
     """
     copy, host = 2 + num_axes, 3 + num_axes
-    in_layer, pipeline, other, nothing = host + 1, host + 2, host + 3, host + 4
+    in_layer, pipeline, other, launch, nothing = host + 1, host + 2, host + 3, host + 4, host + 5
     is_communication = category == _COMMUNICATION
-    works = np.array([0, 1, 0, copy, copy, host])[category] + np.where(is_communication, 2 + axis, 0)
+    works = np.array([0, 1, 0, copy, copy, host, launch])[category] + np.where(is_communication, 2 + axis, 0)
     waits = np.where(is_communication & np.isin(axis, _IN_LAYER), in_layer, other)
     waits[is_communication & (axis == _PP)] = pipeline
 
@@ -91,7 +92,7 @@ def partition(
     first_level = _strongest(begins, stops, levels, edges_ns, nothing)
 
     bubble, wait = host + 1, host + 2
-    class_of_level = np.r_[0 : host + 1, wait, bubble, wait, bubble]
+    class_of_level = np.r_[0 : host + 1, wait, bubble, wait, host, bubble]
     result = np.zeros((len(first_level), wait + 1), np.int64)
     for level, column in enumerate(class_of_level):
         result[:, column] += first_level[:, level]

@@ -18,7 +18,7 @@ def list_(
     *,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
-    """List jobs, models, topologies and parts.
+    """List jobs, models, topologies, profiles and parts.
 
     Parameters
     ----------

@@ -25,13 +25,13 @@ def show(
     settings: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
-    """Show all settings, or one model, graph, topology, job or part.
+    """Show all settings, or one model, graph, topology, job, profile or part.
 
     Parameters
     ----------
     kind
-        keys, model, graph, topology, job, or a kind of part: gpu, kernels, cpu, superchip, link, nic, switch, drive,
-        communication, transport
+        keys, model, graph, topology, job, profile, or a kind of part: gpu, kernels, cpu, superchip, link, nic, switch,
+        drive, communication, transport
     name
         a card or a file; for a model also a Hugging Face config.json, for a graph also a table of ops
     settings
@@ -47,6 +47,7 @@ def show(
         "graph": _graph,
         "topology": lambda text: _topology(text, settings),
         "job": _job,
+        "profile": _profile,
         **{part: lambda text: _part(kind, text) for part, folder in KINDS.items() if "parts" in folder},
         "part": _any_part,
     }
@@ -224,6 +225,13 @@ def _job(name: str) -> dict[str, Any]:
         "settings": dict(setup.values),
         "sources": dict(setup.sources),
     }
+
+
+def _profile(name: str) -> dict[str, Any]:
+    from clustersim.study.profile import load_profile
+
+    shown: dict[str, Any] = _fields(load_profile(name))
+    return shown
 
 
 def _part(kind: str, name: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from clustersim.hardware.cpu import CPU
 from clustersim.hardware.gpu import GPU
 from clustersim.hardware.kernel import Cost, CostModel, Provenance
 from clustersim.topology.topology import Topology
-from clustersim.workload.op import Collective, Compute, Copy, Delay, HostWork, Op, Storage
+from clustersim.workload.op import Collective, Compute, Copy, Delay, HostLaunch, HostWork, Op, Storage
 
 __all__ = ["LocalCost", "local_cost", "paths"]
 
@@ -60,7 +60,7 @@ def paths(op: Op) -> tuple[tuple[str, int], ...]:
             return ((op.kind, op.nbytes),)
         case HostWork():
             return (("dram", op.nbytes),) if op.nbytes else ()
-        case Collective() | Delay():
+        case Collective() | Delay() | HostLaunch():
             return ()
 
 
@@ -77,7 +77,8 @@ def local_cost(
     Raises
     ------
     BadInput
-        when the topology has no path of that kind, a drive where the node has none, or the GPU no units for a dtype
+        when the topology has no path of that kind, a drive where the node has none, the GPU no units for a dtype, or
+        the CPU no launch times
     """
     match op:
         case Compute():
@@ -93,6 +94,9 @@ def local_cost(
             return LocalCost(
                 _ns(max(seconds, memory) * slowdown), 0, bound, {"assumed": max(seconds, memory) * slowdown}
             )
+        case HostLaunch():
+            provenance = {word: seconds * slowdown for word, seconds in _launch(op, cpu).items()}
+            return LocalCost(_ns(sum(provenance.values())), 0, "host", provenance)
         case Copy() | Storage():
             seconds, bound = _copy(op, device, topology)
             return LocalCost(_ns(seconds), 0, bound, {"modelled": seconds})
@@ -118,6 +122,27 @@ def _compute(op: Compute, gpu: GPU, cost: CostModel, slowdown: float) -> LocalCo
     sm_bound = seconds.get("tensor", 0.0) + seconds.get("vector", 0.0)
     bound = max(seconds, key=lambda b: seconds[b]) if seconds else "launch"
     return LocalCost(_ns(total), min(_ns(sm_bound), _ns(total)), bound, provenance, tuple(costs))
+
+
+def _launch(op: HostLaunch, cpu: CPU) -> dict[Provenance, float]:
+    """Seconds by provenance."""
+    times = cpu.launch
+    if times is None:
+        rule = f"cannot be told: {cpu.name} has no launch times"
+        raise BadInput([Fault(key="plan.launch", value=op.kind, rule=rule, nearest="none")])
+    spent = {
+        "operator": op.operators * times.operator,
+        "module": op.half_modules * times.module / 2,
+        "compiled": op.compiled * times.compiled,
+        "entry": op.entries * times.entry,
+        "graph": op.graphs * times.graph,
+        "wait": op.waits * times.wait,
+    }
+    seconds: dict[Provenance, float] = {}
+    for name, each in spent.items():
+        word: Provenance = "modelled" if cpu.sources.get(f"launch.{name}", "").startswith("measured") else "assumed"
+        seconds[word] = seconds.get(word, 0.0) + each
+    return {word: each for word, each in seconds.items() if each}
 
 
 def _copy(op: Copy | Storage, device: int, topology: Topology) -> tuple[float, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from clustersim.hardware.checks import require_positive
+from clustersim.hardware.launch_times import LaunchTimes
 from clustersim.units import Unit
 
 __all__ = ["CPU"]
@@ -33,6 +34,8 @@ class CPU:
     adam_efficiency : float
         fraction of ``memory_bandwidth`` that a vectorised Adam step reaches, counting 28 B a parameter: it reads p, m,
         v, g and writes p, m, v in fp32
+    launch : LaunchTimes, optional
+        of one core; None: not known, and then nothing can be said of the host that issues kernels
     sources : Mapping[str, str]
         where each number comes from, or ``assumed``
     """
@@ -44,6 +47,7 @@ class CPU:
     vector_flop_per_s: Annotated[float, Unit("FLOP/s")]
     memory_efficiency: float = 0.8
     adam_efficiency: float = 0.45
+    launch: LaunchTimes | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

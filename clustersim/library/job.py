@@ -23,7 +23,7 @@ TABLES = {
 """Settings that may be the path of a table, and its suffixes."""
 
 _ABOUT = ("name", "kind", "description", "sources")
-_FILES = ("model", "graph", "topology")
+_FILES = ("model", "graph", "topology", "profile")
 _SUFFIXES = (".json", ".csv", ".parquet")
 _PARTS = ("fabric.", "node.", "storage.", "communication.")
 """Settings that may be files, suffixes of those that are no cards, and tables whose texts may be files."""

@@ -19,7 +19,10 @@ from clustersim.library.values import (
     Wholes,
     Word,
 )
+from clustersim.workload.fusion import FUSED, FUSIONS, LOSSES
+from clustersim.workload.issue import LAUNCHES
 from clustersim.workload.optimizer import OPTIMIZERS
+from clustersim.workload.optimizers.separate import UPDATE_KERNELS
 from clustersim.workload.precision import RECIPES
 from clustersim.workload.recompute import MODULES
 from clustersim.workload.schedule import SCHEDULES
@@ -82,6 +85,10 @@ KEYS: Mapping[str, Key] = {
     ),
     "seq_seed": Key(Whole(0, 2**32 - 1), "which lengths are drawn", 0),
     "dtype": Key(Word(tuple(RECIPES)), "recipe of number formats", "bf16"),
+    "profile": Key(
+        Name("a profile card or a .toml file"),
+        "framework whose switches the plan takes where it does not set them",
+    ),
     "steps": Key(Whole(1, 10**5), "optimizer steps, back to back", 1),
     "seed": Key(Whole(0, 2**32 - 1), "what all random draws follow from", 0),
     "graph": Key(
@@ -232,6 +239,23 @@ KEYS: Mapping[str, Key] = {
         "none",
     ),
     "plan.tp_overlap_chunks": Key(Whole(1, 1024), "parts of plan.tp_overlap pipeline", 4),
+    "plan.fusion": Key(
+        Names(f"some of {', '.join(FUSIONS)}", tuple(FUSIONS)), "element-wise operators that share a kernel", FUSED
+    ),
+    "plan.loss": Key(
+        Word(LOSSES), "cross-entropy over a split vocabulary, operator by operator, or in one kernel", "parallel"
+    ),
+    "plan.launch": Key(
+        Word(LAUNCHES),
+        "how the host issues kernels: not looked at, as operators, with layers in Python, compiled, or captured",
+        "none",
+    ),
+    "plan.wait_norm": Key(Flag(), "the host reads the gradient norm before it issues the update", False),
+    "plan.wait_messages": Key(Flag(), "the host waits for the messages between stages that it posts", False),
+    "plan.clip": Key(Flag(), "gradients are clipped by their norm", True),
+    "plan.update_kernels": Key(
+        Word(UPDATE_KERNELS), "the update as one pass, or Adam as operators over lists of tensors or one each", "fused"
+    ),
     "fabric": Key(
         Name(
             "fat_tree, rail_optimized, dragonfly, dragonfly_plus, torus, mesh, ring, fully_connected, two_sites or "
@@ -357,6 +381,6 @@ KEYS: Mapping[str, Key] = {
 
 def workload_of(key: str) -> str:
     """``model`` or ``graph``: what is trained by the jobs that a setting is for; empty where by both."""
-    if key in ("model", "global_batch", "micro_batch", "dtype") or key.startswith(("seq_", "plan.")):
+    if key in ("model", "global_batch", "micro_batch", "dtype", "profile") or key.startswith(("seq_", "plan.")):
         return "model"
     return "graph" if key == "graph" or key.startswith("graph.") else ""

@@ -11,7 +11,7 @@ from clustersim.library.values import Refused, read_text
 
 __all__ = ["NOT_YET", "read_settings", "read_values"]
 
-NOT_YET = ("profile", "plan.offload")
+NOT_YET = ("plan.offload",)
 """Names, and tables of names, that are kept for parts that are not built yet."""
 
 

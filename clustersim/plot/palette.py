@@ -33,6 +33,7 @@ COLOURS = {
     "copy": _GREEN,
     "storage": "#00261C",
     "host": _SKY,
+    "launch": _SKY,
     "bubble": _PALE,
     "wait": _GREY,
     "weights": _COMPUTE,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +22,7 @@ from clustersim.library.topologies import load_topology
 from clustersim.readers import kernel_table
 from clustersim.study.effects import without_effect
 from clustersim.study.graph_job import find_graph_faults, graph_job
+from clustersim.study.profile import load_profile
 from clustersim.study.provenance import provenance
 from clustersim.study.run_length import too_long, too_many_steps
 from clustersim.topology.topology import Topology
@@ -142,6 +143,11 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
             topology = load_topology(setup.value("topology"), **given)
     # An illegal number stands for what is not known: it leaves out the rules that need it.
     num_devices = topology.num_devices if topology and "nodes" not in refused else 0
+    taken: dict[str, Any] = {}
+    if setup.value("profile") is not None:
+        with _collect(found):
+            taken = _by_profile(setup, refused, topology, num_devices)
+    values |= taken
     for key, known in _CALLABLES.items():
         name = values[key]
         if isinstance(name, str) and ":" in name:
@@ -178,7 +184,7 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
     return Point(
         setup=setup,
         topology=topology,
-        job=replace(job, name=setup.name or job.name),
+        job=replace(job, name=setup.name or job.name, notes=tuple(_of_the_job(job.notes, taken))),
         arguments={
             "steps": setup.value("steps"),
             "seed": setup.value("seed"),
@@ -229,6 +235,26 @@ def _measured(path: str, topology: Topology | None) -> CostModel:
     if faults:
         raise BadInput(faults)
     return table
+
+
+def _by_profile(
+    setup: JobSetup, refused: Collection[str], topology: Topology | None, num_devices: int
+) -> dict[str, Any]:
+    """What the job's profile says of the settings that the job leaves open."""
+    profile = load_profile(setup.value("profile"))
+    plan = {key.removeprefix("plan."): setup.values[key] for key in setup.values if key.startswith("plan.")}
+    ranks = plan.get("tp", 1) * plan.get("cp", 1) * plan.get("pp", 1)
+    dp = plan.get("dp", num_devices // ranks)
+    models = [gpu.kernels for gpu in topology.gpus if gpu.kernels is not None] if topology else []
+    known = set.intersection(*(set(model.attention) for model in models)) if models else set()
+    found = profile.switches(plan, replicas=dp * plan.get("cp", 1), kernels=known)
+    told = {*plan, *(key.removeprefix("plan.") for key in refused)}
+    return {f"plan.{name}": value for name, value in found.items() if name not in told}
+
+
+def _of_the_job(notes: Iterable[str], taken: Collection[str]) -> Iterator[str]:
+    """Notes without those on settings of a profile that do nothing here: nobody has asked for them."""
+    return (note for note in notes if not (": no effect" in note and note.partition(":")[0] in taken))
 
 
 def _given(setup: JobSetup, table: str) -> dict[str, Any]:

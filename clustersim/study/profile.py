@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from clustersim.library.build import build
 from clustersim.library.card import read_card
 from clustersim.workload.context import Method
 from clustersim.workload.exchange import Dispatch
+from clustersim.workload.fusion import FUSED, Loss
+from clustersim.workload.issue import Launching
+from clustersim.workload.optimizers.separate import UpdateKernels
 from clustersim.workload.placeholders import Placeholders
 from clustersim.workload.shard import Attention
 from clustersim.workload.tensor_overlap import TpOverlap
@@ -34,6 +38,12 @@ class Profile:
         the recipe that a bare ``fp8`` means, of :data:`clustersim.workload.precision.RECIPES`
     counts_recompute : bool
         whether its TFLOP/s count the passes that run again, where their unit does not say
+    fsdp : bool
+        weights are split, where nothing is said about sharding
+    fusion, loss, launch, wait_norm, clip, update_kernels
+        as in a plan
+    overlap_p2p : bool
+        messages between stages pass beside kernels with one chunk a stage, too; else ``wait_messages`` of a plan
     sources : Mapping[str, str]
         where each switch is from, or ``assumed``
     """
@@ -55,7 +65,83 @@ class Profile:
     placeholders: Placeholders = "none"
     recompute_modules: tuple[str, ...] = ("core",)
     fp8: str = "fp8"
+    fsdp: bool = False
+    fusion: tuple[str, ...] = FUSED
+    loss: Loss = "parallel"
+    launch: Launching = "none"
+    wait_norm: bool = False
+    clip: bool = True
+    update_kernels: UpdateKernels = "fused"
+    overlap_p2p: bool = True
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def switches(self, job: Mapping[str, Any], *, replicas: int, kernels: Collection[str]) -> dict[str, Any]:
+        """What a job takes of it: fields of its plan, those left out that would do nothing there.
+
+        Parameters
+        ----------
+        job : Mapping[str, Any]
+            fields of the job's plan that are known: degrees, schedule, sharding, recompute and ``sequence_parallel``
+        replicas : int
+            ranks that hold the same weights
+        kernels : Collection[str]
+            attention kernels whose times are known on the device; the device's usual one stands for any other
+
+        Returns
+        -------
+        dict[str, Any]
+            also those that the job sets itself, whose own values go first
+        """
+        tp, pp = job.get("tp", 1), job.get("pp", 1)
+        known = self.attention in ("flash", "unfused", *kernels)
+        found: dict[str, Any] = {
+            "attention": self.attention if known else "flash",
+            "dropout": self.dropout,
+            "fusion": self.fusion,
+            "loss": "parallel" if tp > 1 else self.loss,
+            "launch": self.launch,
+            "clip": self.clip,
+        }
+        if job.get("optimizer", "adam") in ("adam", "adamw"):
+            found["update_kernels"] = self.update_kernels
+        if job.get("launch", self.launch) != "none":
+            found["wait_norm"] = self.wait_norm
+            waits = pp > 1 and job.get("schedule") in (None, "1f1b") and (job.get("vpp") or 1) == 1
+            found["wait_messages"] = waits and not self.overlap_p2p
+        sequence_parallel = tp > 1 and job.get("sequence_parallel", self.sequence_parallel)
+        if tp > 1:
+            found |= {"overlap_tp": self.overlap_tp, "sequence_parallel": sequence_parallel}
+        if sequence_parallel:
+            found["tp_overlap"] = self.tp_overlap
+        elif tp > 1 and pp > 1:
+            found["scatter_gather"] = self.scatter_gather
+        if job.get("cp", 1) > 1:
+            found["context"] = self.context
+        if job.get("ep", 1) > 1:
+            found["dispatch"] = self.dispatch
+        if job.get("recompute") == "selective":
+            found["recompute_modules"] = self.recompute_modules
+        if replicas > 1:
+            found |= self._sharding(job, pipeline=pp > 1)
+        if not job.get("fsdp", found.get("fsdp")) and job.get("zero", found.get("zero", 0)) < 2:
+            found["placeholders"] = self.placeholders
+        return found
+
+    def _sharding(self, job: Mapping[str, Any], *, pipeline: bool) -> dict[str, Any]:
+        """Of a job with replicas; under a pipeline DeepSpeed does not split weights, nor gradients then."""
+        told = {name: job[name] for name in ("fsdp", "zero") if name in job}
+        if not any(job.get(name) for name in ("fsdp", "zero", "sharding", "sync_every")):
+            found: dict[str, Any] = (
+                {"fsdp": True} if self.fsdp else {"zero": 1 if pipeline and self.zero == 3 else self.zero}
+            )
+        else:
+            found = {}
+        merged = {**found, **told}
+        if merged.get("fsdp"):
+            found["per_parameter"] = self.per_parameter
+        elif merged.get("zero", 0) < 3 and not job.get("sync_every"):
+            found["overlap_dp"] = self.overlap_dp
+        return found
 
 
 def load_profile(name: str) -> Profile:

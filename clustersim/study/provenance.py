@@ -82,6 +82,9 @@ def cards_of(setup: JobSetup) -> list[Card]:
         found["model", path.stem] = Card(kind="model", name=path.stem, path=path, sha256=digest, data={})
     else:
         found["model", model] = read_card("model", model)
+    if setup.value("profile") is not None:
+        profile = read_card("profile", setup.value("profile"))
+        found["profile", profile.name] = profile
     topology = read_card("topology", setup.value("topology"))
     found["topology", topology.name] = topology
     tables = ("fabric.", "node.", "storage.", "communication.")

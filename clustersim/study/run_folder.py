@@ -179,7 +179,7 @@ def _job_card(setup: JobSetup, result: Result) -> str:
     if "plan.bucket_bytes" not in setup.values:  # a rule of its own, and no setting where nothing is reduced
         values.pop("plan.bucket_bytes", None)
     for card in reversed(cards_of(setup)):  # the first topology is the run's; others are those of a mix
-        if card.kind in ("model", "graph", "topology"):
+        if card.kind in ("model", "graph", "topology", "profile"):
             values[card.kind] = f"cards/{FOLDERS[card.kind]}/{card.path.name}"
     for card in cards_of(setup):  # parts that settings name by their files
         for key in values.keys() & setup.values.keys():

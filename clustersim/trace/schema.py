@@ -9,7 +9,7 @@ __all__ = ["CATEGORIES", "COLUMNS", "SCHEMA_VERSION", "Column"]
 SCHEMA_VERSION = 1
 """Version of the trace's columns and of the summary's fields; grows when one changes its meaning."""
 
-CATEGORIES = ("compute", "optimizer", "communication", "copy", "storage", "host")
+CATEGORIES = ("compute", "optimizer", "communication", "copy", "storage", "host", "launch")
 """Values of the column ``category``."""
 
 
@@ -30,7 +30,11 @@ COLUMNS = (
     Column("stream", "category", "in-order queue of the rank"),
     Column("op_id", "int32", "number of the op in its program"),
     Column("name", "category", "what a person calls the op"),
-    Column("category", "category", "compute, optimizer, communication, copy, storage or host"),
+    Column(
+        "category",
+        "category",
+        "compute, optimizer, communication, copy, storage, host, launch (of kernels)",
+    ),
     Column("kind", "category", "attention, mlp, all_reduce, send, h2d, …"),
     Column("ready_ns", "int64", "when its dependencies and its stream let it go [ns]"),
     Column("start_ns", "int64", "when it started to work [ns]"),

@@ -10,7 +10,7 @@ from clustersim.hardware.kernel import Kernel
 from clustersim.units import Unit
 from clustersim.workload.exchange import Exchange
 
-__all__ = ["Collective", "Compute", "Copy", "Delay", "HostWork", "Op", "Storage"]
+__all__ = ["Collective", "Compute", "Copy", "Delay", "HostLaunch", "HostWork", "Op", "Storage"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,6 +120,36 @@ class HostWork:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class HostLaunch:
+    """Calls of the host thread that issues work to the GPU, in the kinds that :class:`~clustersim.hardware.
+    launch_times.LaunchTimes` times.
+
+    Parameters
+    ----------
+    name : str
+        shown in the trace: ``launch forward``
+    kind : str
+        how the framework runs: ``eager``, ``modules``, ``compiled`` or ``cuda_graphs``
+    operators, compiled, entries, graphs : int
+        of each kind
+    half_modules : int
+        halves of layers' calls: a call forward issues one product, a call backward two
+    waits : int
+        times that the host has waited for the device before
+    """
+
+    name: str
+    kind: str
+    operators: int = 0
+    half_modules: int = 0
+    compiled: int = 0
+    entries: int = 0
+    graphs: int = 0
+    waits: int = 0
+    category: Literal["launch"] = "launch"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Delay:
     """A time that is known from elsewhere: a replayed measurement, or 0 for a marker.
 
@@ -135,4 +165,4 @@ class Delay:
     category: Literal["compute", "optimizer", "host"] = "compute"
 
 
-Op = Compute | Collective | Copy | Storage | HostWork | Delay
+Op = Compute | Collective | Copy | Storage | HostWork | HostLaunch | Delay

@@ -8,7 +8,10 @@ from typing import Annotated, Literal
 from clustersim.units import Unit
 from clustersim.workload.context import Method
 from clustersim.workload.exchange import Dispatch
+from clustersim.workload.fusion import FUSED, Loss
+from clustersim.workload.issue import Launching
 from clustersim.workload.optimizers.rule import Optimizer
+from clustersim.workload.optimizers.separate import UpdateKernels
 from clustersim.workload.placeholders import Placeholders
 from clustersim.workload.recompute import Recompute, RecomputeMethod
 from clustersim.workload.schedule import Schedule
@@ -156,6 +159,22 @@ class ParallelPlan:
         sequence parallelism; in the backward pass a reduction that ``overlap_tp`` hides stays whole
     tp_overlap_chunks : int
         parts of ``pipeline``
+    fusion : tuple[str, ...]
+        of :data:`clustersim.workload.fusion.FUSIONS`: element-wise operators that share a kernel
+    loss : {"parallel", "operators", "fused"}
+        how cross-entropy is computed, see :mod:`clustersim.workload.layers.loss`; ``parallel`` with tp above 1
+    launch : {"none", "eager", "modules", "compiled", "cuda_graphs"}
+        how the host issues kernels, see :func:`clustersim.workload.issue.issue`; ``none``: they are there in time
+    wait_norm : bool
+        with ``launch``: the host reads the norm of the gradients, or whether they are finite, before it issues the
+        update
+    wait_messages : bool
+        with ``launch``: the host waits for the messages between stages that it posts, as Megatron-LM without
+        ``overlap_p2p_comm``
+    clip : bool
+        gradients are clipped by their norm
+    update_kernels : {"fused", "foreach", "loop"}
+        one pass over all tensors, or Adam as operators over lists of tensors or over one tensor each
     """
 
     tp: int = 1
@@ -213,3 +232,10 @@ class ParallelPlan:
     scatter_gather: bool = False
     tp_overlap: TpOverlap = "none"
     tp_overlap_chunks: int = 4
+    fusion: tuple[str, ...] = FUSED
+    loss: Loss = "parallel"
+    launch: Launching = "none"
+    wait_norm: bool = False
+    wait_messages: bool = False
+    clip: bool = True
+    update_kernels: UpdateKernels = "fused"

@@ -25,6 +25,7 @@ def plan_values(plan: ParallelPlan) -> dict[str, Any]:
         "axis_order": list(plan.axis_order),
         "recompute_modules": list(plan.recompute_modules),
         "zeropp": list(plan.zeropp),
+        "fusion": list(plan.fusion),
     }
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from clustersim.workload.context import Context
 from clustersim.workload.expert_shard import ExpertShard
+from clustersim.workload.fusion import FUSED, Loss
 from clustersim.workload.mask import Mask
 from clustersim.workload.model import Model
 from clustersim.workload.precision import WIDTH, Dtype, Recipe, find_recipe
@@ -46,6 +47,10 @@ class Shard:
         norms, residual stream and dropout are split over the t ranks along the sequence
     attention : {"flash", "flash-1", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"}
         one kernel that never writes the score matrix, or one GEMM each for scores and context with the softmax between
+    fusion : tuple[str, ...]
+        of :data:`clustersim.workload.fusion.FUSIONS`: which element-wise operators share a kernel
+    loss : {"parallel", "operators", "fused"}
+        how cross-entropy is computed
     dropout : bool
         on attention probabilities and on the output of both blocks
     experts : ExpertShard, optional
@@ -71,6 +76,8 @@ class Shard:
     sequence_parallel: bool = False
     attention: Attention = "flash"
     dropout: bool = False
+    fusion: tuple[str, ...] = FUSED
+    loss: Loss = "parallel"
     experts: ExpertShard | None = None
     window: int | None = None
     context: Context = field(default_factory=Context)

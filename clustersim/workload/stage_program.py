@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from clustersim.hardware.kernel import Kernel
 from clustersim.workload.gradients import write_exchange, write_reductions, write_refresh, write_shared
+from clustersim.workload.issue import issue
 from clustersim.workload.layers.block import Block
-from clustersim.workload.op import Collective
+from clustersim.workload.op import Collective, Compute
 from clustersim.workload.passes.fragment import WEIGHTS, WORKSPACE
 from clustersim.workload.pipeline import Trail, write_units
 from clustersim.workload.placeholders import kept_placeholders
@@ -35,7 +37,8 @@ def stage_program(
 ) -> Program:
     """All ops of one step on a rank of ``stage``, or of the steps from one exchange between workers to the next.
 
-    The update waits for every gradient of the stage: the norm that gradients are clipped by needs them all. The
+    The update waits for every gradient of the stage: the norm that gradients are clipped by needs them all. A host that
+    reads it (``plan.wait_norm``) issues the rest of the update afterwards. The
     all-reduce of that one number over the stages is left out; so a stage may begin its update while an earlier one
     still computes.
 
@@ -53,13 +56,19 @@ def stage_program(
         of dense weights and of those of experts
     """
     program = Program(f"stage {stage}")
+    waits = plan.launch != "none" and plan.wait_norm
     blocks = [p.block for chunk in chunks for p in chunk.placed]
     resident: Counter[str] = Counter()
     updates, gathered, copied = [], [], 0
+    checked: list[Kernel] = []
     for kind in kinds:
         own = weights_of(kind, blocks, shard, plan)
         resident.update(own.resident_bytes())
-        updates += [own.update()] if own.parameters else []
+        if own.parameters and waits:
+            checked += own.checks()
+            updates.append(replace(own.update(), kernels=own.step()))
+        elif own.parameters:
+            updates.append(own.update())
         copied += own.update_workspace()
         whole = own.gathered_nbytes()
         if whole:
@@ -74,25 +83,32 @@ def stage_program(
     program.resident.update({key: nbytes for key, nbytes in resident.items() if nbytes})
     step = replace(updates[0], kernels=tuple(kernel for one in updates for kernel in one.kernels))
 
+    check = Compute(name="gradient norm", kind="optimizer", kernels=tuple(checked), category="optimizer")
+    fences: dict[int, Sequence[int]] = {}
     steps: list[_Step] = []
     num_steps = kinds[0].sharding.sync_every
     for number in range(num_steps):
         trail = write_units(program, chunks, row)
         if steps:
-            for before, op in steps[-1].holds(trail):
-                program.depend(op, after=[before])
+            for held, op in steps[-1].holds(trail):
+                program.depend(op, after=[held])
         reduced = write_reductions(program, chunks, trail, shard, plan, kinds)
         shared = write_shared(program, chunks, reduced, shard, plan)
         ready = sorted({*(r.op for r in reduced), *shared, *trail.exits})
         whole_here = [program.add(op, stream=op.slot, after=ready, phase="optimizer") for op in gathered]
+        before, room = whole_here or ready, {WORKSPACE: copied} if copied else None
+        if checked:
+            before = [program.add(check, stream="compute", after=before, start_bytes=room, phase="optimizer")]
         update = program.add(
             step,
             stream="compute",
-            after=whole_here or ready,
-            start_bytes={WORKSPACE: copied} if copied else None,
+            after=before,
+            start_bytes=None if checked else room,
             end_bytes={WORKSPACE: -copied} if copied else None,
             phase="optimizer",
         )
+        if checked:
+            fences[update] = before
         exchanged = update
         if number == num_steps - 1:
             exchanged = write_exchange(program, chunks, kinds, update=update)
@@ -100,13 +116,19 @@ def stage_program(
         if exchanged != update:
             arrivals.append((exchanged, min(trail.first_use, key=trail.first_use.__getitem__)))
         steps.append(_Step(trail=trail, update=exchanged, arrivals=arrivals))
-    for before, op in steps[-1].holds(steps[0].trail):
-        program.carry(before, op)
+    for held, op in steps[-1].holds(steps[0].trail):
+        program.carry(held, op)
+    issue(program, plan.launch, fences=fences, waits_for_messages=plan.wait_messages)
     return program
 
 
 def weights_of(kind: Replicas, blocks: Sequence[Block], shard: Shard, plan: ParallelPlan) -> Weights:
-    """Those of one kind in all blocks of a stage, split as their replicas divide them."""
+    """Those of one kind in all blocks of a stage, split as their replicas divide them.
+
+    Their tensors are the matrices, those of queries, keys and values apart, and one for each norm.
+    """
+    matrices = [matrix for block in blocks for matrix in kind.matrices(block)]
+    norms = sum(kind.parameters(block) > 0 and not kind.matrices(block) for block in blocks)
     return Weights(
         parameters=sum(kind.parameters(block) for block in blocks),
         recipe=shard.recipe,
@@ -115,7 +137,10 @@ def weights_of(kind: Replicas, blocks: Sequence[Block], shard: Shard, plan: Para
         weight_shards=kind.sharding.weights,
         gradient_shards=kind.sharding.gradients,
         state_shards=kind.sharding.optimizer,
-        matrices=[matrix for block in blocks for matrix in kind.matrices(block)],
+        matrices=matrices,
+        clip=plan.clip,
+        kernels_of=plan.update_kernels,
+        num_tensors=sum(matrix.count for matrix in matrices) + norms,
     )
 
 

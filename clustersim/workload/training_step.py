@@ -147,6 +147,8 @@ def shard_of(case: Case, plan: ParallelPlan) -> Shard:
         sequence_parallel=bool(plan.sequence_parallel),
         attention=plan.attention,
         dropout=plan.dropout,
+        fusion=tuple(plan.fusion),
+        loss=plan.loss,
         context=case.context,
         slices=plan.sequence_slices,
         replicas=case.replicas,

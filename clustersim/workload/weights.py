@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from clustersim.hardware.kernel import Kernel
 from clustersim.workload.layers.kernels import memory_pass, weight_cast
 from clustersim.workload.matrix import Matrix, elements, hidden_matrices
 from clustersim.workload.op import Compute
 from clustersim.workload.optimizer import find_optimizer
 from clustersim.workload.optimizers.rule import Optimizer
+from clustersim.workload.optimizers.separate import UpdateKernels, separate_adam
 from clustersim.workload.precision import WIDTH, Dtype, Recipe, find_recipe
 
 __all__ = ["Weights"]
@@ -31,6 +33,13 @@ class Weights:
         by ZeRO-3. The quantised copies of split weights are made of what is gathered and dropped with it
     matrices : Sequence[Matrix]
         those of the parameters that are matrices
+    clip : bool
+        gradients are clipped by their norm
+    kernels_of : {"fused", "foreach", "loop"}
+        how the update is cut into kernels, of
+        :data:`clustersim.workload.optimizers.separate.UPDATE_KERNELS`; apart from ``fused`` for Adam only
+    num_tensors : int
+        that the parameters stand in, for kernels of one tensor each
     """
 
     parameters: int
@@ -41,6 +50,9 @@ class Weights:
     gradient_shards: int = 1
     state_shards: int = 1
     matrices: Sequence[Matrix] = ()
+    clip: bool = True
+    kernels_of: UpdateKernels = "fused"
+    num_tensors: int = 1
 
     def resident_bytes(self) -> Mapping[str, int]:
         """What the rank holds throughout a step, by memory key [B].
@@ -73,39 +85,57 @@ class Weights:
         }
 
     def update(self) -> Compute:
-        """One update of the rank's weights or of its shard.
-
-        Passes, each over all tensors at once (multi-tensor kernels): with loss scaling the gradients are checked for
-        infinities and unscaled (read, write); the gradient norm (read); the optimizer's own; the gradients that the
-        rank holds are zeroed for the next step; where the rank holds whole weights, a quantised recipe casts the hidden
-        matrices for the next step.
+        """One update of the rank's weights or of its shard: the checks of :meth:`checks`, then :meth:`step`.
 
         Raises
         ------
         BadInput
             when recipe or optimizer is a name that there is not
         """
-        recipe, rule = find_recipe(self.recipe), find_optimizer(self.optimizer)
-        gradient, shard = WIDTH[self.gradient_dtype], self._part(self.state_shards)
-        unscale = [memory_pass(2 * gradient * shard, dtype="fp32")] if recipe.loss_scaling else []
-        own = rule.kernels(
-            self.parameters,
-            recipe=recipe,
-            gradient_width=gradient,
-            matrices=self.matrices,
-            shards=self.state_shards,
-        )
         return Compute(
-            name=rule.name,
+            name=find_optimizer(self.optimizer).name,
             kind="optimizer",
-            kernels=(
-                *unscale,
-                memory_pass(gradient * shard, dtype="fp32"),
-                *own,
-                memory_pass(gradient * self._part(self.gradient_shards), dtype="fp32"),
-                *(weight_cast(recipe, self.matrices) if self.weight_shards == 1 else ()),
-            ),
+            kernels=(*self.checks(), *self.step()),
             category="optimizer",
+        )
+
+    def checks(self) -> tuple[Kernel, ...]:
+        """Passes whose results decide on the update, each over all tensors at once (multi-tensor kernels).
+
+        With loss scaling the gradients are checked for infinities and unscaled (read, write); where they are clipped
+        their norm is taken (read).
+        """
+        gradient, shard = WIDTH[self.gradient_dtype], self._part(self.state_shards)
+        unscale = (memory_pass(2 * gradient * shard, dtype="fp32"),) if find_recipe(self.recipe).loss_scaling else ()
+        return (*unscale, memory_pass(gradient * shard, dtype="fp32")) if self.clip else unscale
+
+    def step(self) -> tuple[Kernel, ...]:
+        """The optimizer's own passes; then the gradients that the rank holds are zeroed for the next step.
+
+        Where the rank holds whole weights, a quantised recipe casts the hidden matrices for the next step.
+        """
+        recipe, rule = find_recipe(self.recipe), find_optimizer(self.optimizer)
+        gradient = WIDTH[self.gradient_dtype]
+        if self.kernels_of == "fused":
+            own = rule.kernels(
+                self.parameters,
+                recipe=recipe,
+                gradient_width=gradient,
+                matrices=self.matrices,
+                shards=self.state_shards,
+            )
+        else:
+            own = separate_adam(
+                self._part(self.state_shards),
+                recipe=recipe,
+                gradient_width=gradient,
+                kernels_of=self.kernels_of,
+                num_tensors=self.num_tensors,
+            )
+        return (
+            *own,
+            memory_pass(gradient * self._part(self.gradient_shards), dtype="fp32"),
+            *(weight_cast(recipe, self.matrices) if self.weight_shards == 1 else ()),
         )
 
     def update_workspace(self) -> int:

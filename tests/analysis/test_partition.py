@@ -60,7 +60,9 @@ def class_at(instant, rows):
         return "wait"
     if ("communication", "pp") in waiting:
         return "bubble"
-    return "wait" if waiting else "bubble"
+    if waiting:
+        return "wait"
+    return "host" if any(c == "launch" for c, _ in working) else "bubble"
 
 
 @settings(deadline=None)

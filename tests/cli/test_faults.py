@@ -76,7 +76,7 @@ def test_counts(call: Callable[..., Any], key: str, value: str) -> None:
         "plan.sync_every=0",
         "plan.zeropp=[qzw]",
         "plan.offload.ratio=0.5",
-        "profile=megatron-2021",
+        "profile=megatron-2222",
         "nonsense=1",
         "nothing",
     ],

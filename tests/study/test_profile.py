@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from clustersim.analysis.summary import summary
 from clustersim.faults import BadInput
 from clustersim.library.card import list_cards, read_card
+from clustersim.library.job import JobSetup, load_job
+from clustersim.study.point import run_point
 from clustersim.study.profile import Profile, load_profile
-from clustersim.study.steps.software import _SOFTWARE
+from clustersim.study.run_folder import write_run
+from clustersim.study.steps.software import _COMPILED, _SOFTWARE
+from clustersim.workload.plan import ParallelPlan
 
 NAMES = [name for name, _ in list_cards()["profile"]]
 
@@ -29,10 +36,98 @@ def test_a_profile_has_no_efficiency() -> None:
 
 
 def test_every_named_profile_is_shipped() -> None:
-    assert {name for _, name in _SOFTWARE} == set(NAMES)
+    assert {*(name for _, name in _SOFTWARE), *_COMPILED.values()} <= set(NAMES)
 
 
 def test_unknown_names_have_a_nearest() -> None:
     with pytest.raises(BadInput) as error:
-        load_profile("megatron-2022")
+        load_profile("megatron-2000")
     assert error.value.faults[0].nearest in NAMES
+
+
+def switches(name: str, replicas: int = 8, kernels: tuple[str, ...] = ("flash-2",), **job: Any) -> dict[str, Any]:
+    return load_profile(name).switches(job, replicas=replicas, kernels=kernels)
+
+
+def test_switches_are_fields_of_a_plan() -> None:
+    known = {field.name for field in fields(ParallelPlan)}
+    for name in NAMES:
+        job = {"tp": 2, "pp": 2, "cp": 2, "ep": 2, "recompute": "selective"}
+        assert switches(name).keys() | switches(name, **job).keys() <= known
+
+
+def test_only_what_acts_is_taken() -> None:
+    alone = switches("megatron-core-2024", replicas=1)
+    assert not {"zero", "overlap_dp", "overlap_tp", "sequence_parallel", "tp_overlap", "context"} & alone.keys()
+    assert alone["wait_messages"] is False
+    deep = switches("megatron-core-2024", tp=2, pp=4)
+    assert (deep["wait_messages"], deep["sequence_parallel"], deep["zero"]) == (True, True, 1)
+    assert switches("megatron-core-2024", pp=4, vpp=2)["wait_messages"] is False
+    assert switches("megatron-core-2024", pp=4, schedule="zb-h1")["wait_messages"] is False
+    assert "tp_overlap" not in switches("megatron-core-2024", tp=2, sequence_parallel=False)
+
+
+def test_sharding_is_taken_whole_or_not_at_all() -> None:
+    assert switches("fsdp2-2024")["fsdp"] is True
+    assert switches("fsdp2-2024")["per_parameter"] is True
+    told = switches("fsdp2-2024", zero=1)
+    assert not {"zero", "fsdp", "per_parameter"} & told.keys()
+    assert switches("deepspeed-zero3-2022")["zero"] == 3
+    assert switches("deepspeed-zero3-2022", pp=2)["zero"] == 1
+    assert switches("llama-3-2024", pp=2)["zero"] == 2
+
+
+def test_an_attention_kernel_that_the_device_has_not_is_its_usual_one() -> None:
+    assert switches("torchtitan-2024")["attention"] == "flash-2"
+    assert switches("torchtitan-2024", kernels=("trtllm",))["attention"] == "flash"
+    assert switches("megatron-2021", kernels=())["attention"] == "unfused"
+
+
+def test_a_split_vocabulary_has_its_own_loss() -> None:
+    assert switches("torchtitan-2024")["loss"] == "operators"
+    assert switches("torchtitan-2024", tp=2)["loss"] == "parallel"
+
+
+JOBS: list[dict[str, Any]] = [
+    {},
+    {"plan.tp": 2, "plan.pp": 2, "plan.recompute": "selective"},
+    {"plan.fsdp": True, "plan.optimizer": "lion"},
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("others", JOBS)
+def test_a_job_of_every_profile_runs(tiny: JobSetup, name: str, others: dict[str, Any]) -> None:
+    setup = tiny.with_values({"global_batch": 32, "profile": name, **others})
+    result = run_point(setup)
+    assert not [warning for warning in result.warnings if "no effect" in warning]
+    assert result.inputs["settings"]["profile"] == name
+    assert f"profile/{name}" in result.inputs["cards"]
+    plan = summary(result)["plan"]
+    assert plan["launch"] == load_profile(name).launch
+
+
+def test_what_a_job_sets_goes_first(tiny: JobSetup) -> None:
+    setup = tiny.with_values({"profile": "megatron-core-2024", "plan.zero": 0, "plan.launch": "eager"})
+    plan = summary(run_point(setup))["plan"]
+    assert (plan["zero"], plan["launch"], plan["wait_norm"]) == (0, "eager", True)
+
+
+def test_an_unknown_profile_is_a_fault_of_the_job(tiny: JobSetup) -> None:
+    with pytest.raises(BadInput) as error:
+        run_point(tiny.with_values({"profile": "megatron-core-2026"}))
+    (fault,) = error.value.faults
+    assert (fault.key, fault.nearest) == ("profile", "megatron-core-2025")
+
+
+def test_a_run_is_repeated_from_its_folder(tiny: JobSetup, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    card = read_card("profile", "pytorch-eager-2024")
+    mine.write_text(card.path.read_text().replace('launch = "eager"', 'launch = "modules"'))
+    setup = tiny.with_values({"profile": str(mine)})
+    result = run_point(setup)
+    write_run(result, setup, tmp_path / "run")
+    mine.unlink()
+    again = run_point(load_job(tmp_path / "run"))
+    assert summary(again)["step_time_s"] == summary(result)["step_time_s"]
+    assert summary(again)["plan"]["launch"] == "modules"

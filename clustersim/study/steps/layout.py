@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -81,15 +81,23 @@ class Layout:
         return (plan.dp or 1) * plan.tp * plan.cp * plan.pp
 
 
-def layout_of(row: StepRow, profile: Profile, recipe: Mapping[str, Any] = MappingProxyType({})) -> Layout:
+def layout_of(
+    row: StepRow,
+    profile: Profile,
+    recipe: Mapping[str, Any] = MappingProxyType({}),
+    kernels: Collection[str] = (),
+) -> Layout:
     """The plan and the batch of a row.
 
     Parameters
     ----------
     row : StepRow
     profile : Profile
+        which says what the row does not
     recipe : Mapping[str, Any]
         fields of the plan that take the place of the profile's
+    kernels : Collection[str]
+        attention kernels whose times are known on the row's GPU
 
     Raises
     ------
@@ -103,33 +111,26 @@ def layout_of(row: StepRow, profile: Profile, recipe: Mapping[str, Any] = Mappin
     seq_len, micro, batch = _batch(row, degrees, assumed)
     notes = row.notes.lower()
     apart = "overlap off" in notes and "dp" in notes
-    switches: dict[str, Any] = {
-        "attention": "flash" if "flashattention" in notes and "no flashattention" not in notes else profile.attention,
-        "dropout": profile.dropout,
-        "overlap_dp": profile.overlap_dp and not apart,
-        "overlap_tp": profile.overlap_tp and not apart,
-        "scatter_gather": profile.scatter_gather and degrees["tp"] > 1 and degrees["pp"] > 1,
-        "per_parameter": profile.per_parameter,
+    said: dict[str, Any] = {
+        **degrees,
+        "ep": row.ep or _noted(row)[1],
         "sequence_parallel": _sequence_parallel(row, profile) if degrees["tp"] > 1 else None,
+        **_sharding(row, profile, degrees, assumed),
+        **({} if "recompute" in recipe else _recompute(row, profile, assumed)),
+        **_schedule(row, degrees, assumed),
     }
-    if degrees["tp"] > 1 and switches["sequence_parallel"] and not apart:
-        switches["tp_overlap"] = profile.tp_overlap
-    if degrees["cp"] > 1:
-        switches["context"] = profile.context
-    ep = row.ep or _noted(row)[1]
-    if ep > 1:
-        switches |= {"ep": ep, "dispatch": profile.dispatch}
-    sharding = _sharding(row, profile, degrees, assumed)
-    if sharding.get("zero", 3) < 2:
-        switches["placeholders"] = profile.placeholders
+    switches = profile.switches({**said, **recipe}, replicas=degrees["dp"] * degrees["cp"], kernels=kernels)
+    if "flashattention" in notes and "no flashattention" not in notes and switches["attention"] == "unfused":
+        switches["attention"] = "flash"
+    if switches["attention"] != profile.attention:
+        assumed.append(f"attention: {switches['attention']}, the profile's is {profile.attention}")
+    if apart:
+        switches |= {"overlap_dp": False, "overlap_tp": False, "tp_overlap": "none"}
     if row.metric in LAYER_METRICS:
         assumed.append("model: its layers alone, without embedding and head, as papers on memory count")
     if apart:
         assumed.append("overlap: off, as the row says")
-    recomputed = {} if "recompute" in recipe else _recompute(row, profile, assumed)
-    plan = ParallelPlan(
-        **(degrees | switches | sharding | recomputed | _schedule(row, degrees, assumed) | dict(recipe))
-    )
+    plan = ParallelPlan(**{**switches, **said, **recipe})
     if row.metric == LAYER_TIME:
         assumed.append("model: one layer of it, the difference of two and of one")
     return Layout(

@@ -13,7 +13,7 @@ from clustersim.study.measured import MACHINES
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.topology.topology import Topology
 
-__all__ = ["Machine", "find_card", "machine_of"]
+__all__ = ["Machine", "attention_kernels", "find_card", "machine_of"]
 
 _HARDWARE: tuple[tuple[tuple[str, ...], str, dict[str, object]], ...] = (
     (("jean zay", "a100"), "jean-zay-a100", {}),
@@ -99,6 +99,19 @@ def find_card(row: StepRow) -> tuple[str, dict[str, object]]:
     if found is None:
         raise RefusedError("hardware", f"hardware {row.hardware!r}")
     return found
+
+
+def attention_kernels(row: StepRow) -> frozenset[str]:
+    """Attention kernels whose times are known on a row's GPU.
+
+    Raises
+    ------
+    RefusedError
+        when no card stands for its hardware
+    """
+    card, changes = find_card(row)
+    models = _load(card, 1, tuple(changes.items())).gpus[0].kernels
+    return frozenset() if models is None else frozenset(models.attention)
 
 
 def machine_of(row: StepRow, num_ranks: int) -> tuple[Machine, list[str], bool]:

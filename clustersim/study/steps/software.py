@@ -17,7 +17,7 @@ _SOFTWARE: tuple[tuple[str, str], ...] = (
     ("megatron-turing", "megatron-deepspeed-2022"),
     ("sc21 table 1", "megatron-2021"),
     ("readme table, january 2021", "megatron-2021"),
-    ("activation recomputation", "megatron-2021"),
+    ("activation recomputation", "megatron-2022"),
     ("megatron bridge", "megatron-bridge-2025"),
     ("nemo", "nemo-2024"),
     ("megatron", "megatron-core-2024"),
@@ -36,6 +36,9 @@ _SOFTWARE: tuple[tuple[str, str], ...] = (
 )
 """Words of a source -> card of a profile, the first that fits."""
 
+_COMPILED = {"torchtitan-2024": "torchtitan-compile-2024"}
+"""Profile -> that of the same framework with a compiler, for rows whose notes tell of one."""
+
 _UNKNOWN = "megatron-core-2024"
 _UNKNOWN_UNTIL_2022 = "megatron-2021"
 
@@ -44,6 +47,8 @@ def profile_of(row: StepRow) -> tuple[Profile, list[str]]:
     """The profile of a row and what is assumed with it."""
     source = row.source.lower()
     name = next((name for words, name in _SOFTWARE if words in source), None)
+    if name in _COMPILED and "compile" in row.notes.lower():
+        name = _COMPILED[name]
     if name is not None:
         return _load(name), [f"profile: {name}"]
     name = _UNKNOWN_UNTIL_2022 if row.year is not None and row.year <= 2022 else _UNKNOWN

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.profile import Profile
 from clustersim.study.steps.layout import LAYER_TIME, layout_of
-from clustersim.study.steps.machine import Machine, find_card, machine_of
+from clustersim.study.steps.machine import Machine, attention_kernels, find_card, machine_of
 from clustersim.study.steps.number_format import dtype_of
 from clustersim.study.steps.recipe import recipe_of
 from clustersim.study.steps.refusal import REASONS, RefusedError
@@ -118,7 +118,7 @@ def place(row: StepRow) -> MeasuredStep:
     own = row
     row, switches, by_recipe, published = recipe_of(row)
     try:
-        layout = layout_of(row, profile, switches)
+        layout = layout_of(row, profile, switches, attention_kernels(row))
     except RefusedError as refusal:
         if refusal.reason in (REASONS["layout"], REASONS["batch"]):
             model_of(row, row.seq_len or 1)  # a shape that is not known is told before a layout that is not

@@ -224,7 +224,7 @@ def _fixed(name: str, category: str, kind: str, group: str, phase: str, bound: s
 
 
 def _launches(rows: pd.DataFrame, pid: int, tid: int, correlation: int) -> Iterator[str]:
-    on_gpu = ~rows["category"].isin(["host", "storage"]).to_numpy()
+    on_gpu = ~rows["category"].isin(["host", "launch", "storage"]).to_numpy()
     at = np.flatnonzero(on_gpu)
     ready = rows["ready_ns"].to_numpy()[at]
     for k in np.argsort(ready, kind="stable").tolist():

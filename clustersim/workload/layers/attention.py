@@ -14,6 +14,7 @@ from clustersim.workload.layers.kernels import (
     weight_gradient_nbytes,
 )
 from clustersim.workload.layers.norm import norm_part
+from clustersim.workload.layers.operators import rope_operators
 from clustersim.workload.layers.piece import Piece
 from clustersim.workload.layers.writing import Writing
 from clustersim.workload.matrix import Matrix
@@ -26,10 +27,10 @@ def attention(shard: Shard) -> Block:
     """Self-attention of one layer.
 
     Biases are added in the epilogues of the GEMMs; ALiBi and sinks inside the attention kernels. Rotary embedding is
-    one pass over what is rotated of queries and keys. Relative positions are a bias on the scores, one matrix of s × s
-    a head, which each kernel reads, and whose gradient it writes; the look-up in their table and the sum into it are
-    left out. The weight gradient of the q, k, v projection is what may overlap the reduction of the input's gradient,
-    as in Megatron-LM.
+    one pass over what is rotated of queries and keys, where it is fused. Relative positions are a bias on the scores,
+    one matrix of s × s a head, which each kernel reads, and whose gradient it writes; the look-up in their table and
+    the sum into it are left out. The weight gradient of the q, k, v projection is what may overlap the reduction of the
+    input's gradient, as in Megatron-LM.
     """
     model, rows, w = shard.model, shard.tokens, shard.width
     core, kept = _core(shard), attention_kept(shard)
@@ -132,7 +133,10 @@ def _between(shard: Shard, *, passes: int) -> tuple[Kernel, ...]:
         kernels.append(memory_pass(passes * q_and_k, dtype=shard.recipe.activations, form="norm"))
     if shard.model.positions == "rope":
         rotated = round(shard.model.rotary_fraction * q_and_k)
-        kernels.append(memory_pass(2 * rotated, dtype=shard.recipe.activations, form="rope"))
+        if "rope" in shard.fusion:
+            kernels.append(memory_pass(2 * rotated, dtype=shard.recipe.activations, form="rope"))
+        else:
+            kernels += rope_operators(shard, rotated // shard.width)
     return tuple(kernels)
 
 

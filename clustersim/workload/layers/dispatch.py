@@ -8,7 +8,11 @@ from clustersim.workload.op import Collective
 from clustersim.workload.shape.experts import Experts
 from clustersim.workload.shard import Shard
 
-__all__ = ["back", "counts", "gather_copies", "scatter_copies", "there"]
+__all__ = ["TOKEN_COUNTS", "back", "counts", "gather_copies", "scatter_copies", "there"]
+
+
+TOKEN_COUNTS = "all-gather token counts"
+"""What the host reads before it can size the exchange that follows."""
 
 
 def counts(experts: Experts, share: ExpertShard) -> Collective:
@@ -19,7 +23,7 @@ def counts(experts: Experts, share: ExpertShard) -> Collective:
     Megatron-Core, ``moe/token_dispatcher.py``, preprocess of the all-to-all dispatcher.
     """
     nbytes = 8 * experts.num_experts * share.ep
-    return Collective(name="all-gather token counts", kind="all_gather", slot="ep", nbytes=nbytes, axis="ep")
+    return Collective(name=TOKEN_COUNTS, kind="all_gather", slot="ep", nbytes=nbytes, axis="ep")
 
 
 def there(shard: Shard, share: ExpertShard, what: str, *, quantised: bool = False) -> Collective:

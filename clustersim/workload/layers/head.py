@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from clustersim.hardware.kernel import Kernel
 from clustersim.workload.layers.block import Block
 from clustersim.workload.layers.embedding import embedding_parameters
 from clustersim.workload.layers.kernels import (
     linear,
     linear_input_gradient,
     linear_weight_gradient,
-    memory_pass,
     weight_gradient_nbytes,
 )
+from clustersim.workload.layers.loss import kept_logits_nbytes, loss_backward, loss_forward
 from clustersim.workload.layers.piece import Piece, serial
 from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Collective, Compute
@@ -69,27 +68,17 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
 def loss(shard: Shard) -> Block:
     """Cross-entropy in fp32 over logits of w bytes, and their gradients.
 
-    Forward passes over the logits, each fused by the compiler: cast to fp32 (w + 4 bytes an element), row maximum (4),
-    subtract, exponentiate and sum (8), normalise (8); all but the first in place. The probabilities are kept in fp32.
-    Backward: subtract the target and scale in place (8), cast (4 + w); the probabilities go before the head's products.
-
-    References
-    ----------
-    Megatron-LM, ``megatron/core/tensor_parallel/cross_entropy.py`` and ``fusions/fused_cross_entropy.py``.
+    Their passes are those of :mod:`clustersim.workload.layers.loss`. What is kept of the logits goes before the head's
+    products backward.
     """
-    w, logits = shard.width, shard.tokens * shard.vocab
-    forward, backward = ((w + 4, 4, 8, 8), (8, 4 + w))
-
-    def passes(widths: tuple[int, ...]) -> tuple[Kernel, ...]:
-        return tuple(memory_pass(width * logits, dtype="fp32") for width in widths)
-
+    logits = shard.width * shard.tokens * shard.vocab
     return Block(
         kind="loss",
-        forward=serial(Compute(name="loss forward", kind="head", kernels=passes(forward))),
-        backward=serial(Compute(name="loss backward", kind="head", kernels=passes(backward))),
-        kept=4 * logits,
-        forward_workspace=w * logits,
-        backward_workspace=w * logits,
+        forward=serial(Compute(name="loss forward", kind="head", kernels=loss_forward(shard))),
+        backward=serial(Compute(name="loss backward", kind="head", kernels=loss_backward(shard))),
+        kept=kept_logits_nbytes(shard),
+        forward_workspace=logits,
+        backward_workspace=logits,
     )
 
 

@@ -12,6 +12,7 @@ from clustersim.workload.layers.kernels import (
     weight_gradient_nbytes,
 )
 from clustersim.workload.layers.norm import norm_part
+from clustersim.workload.layers.operators import gate_backward, gate_forward
 from clustersim.workload.layers.piece import Piece
 from clustersim.workload.layers.writing import Writing
 from clustersim.workload.matrix import Matrix
@@ -22,12 +23,17 @@ __all__ = ["mlp", "mlp_kept"]
 
 
 def mlp(shard: Shard) -> Block:
-    """MLP of one layer; gate and up projection are one GEMM, bias and activation (and gate) one pass."""
+    """MLP of one layer; gate and up projection are one GEMM, bias and activation (and gate) one pass where fused."""
     model, rows, w = shard.model, shard.tokens, shard.width
     wide, dtype = shard.mlp_in_features, shard.recipe.activations
     kept = mlp_kept(shard)
-    activation = memory_pass(w * rows * (wide + shard.ffn), dtype=dtype, form="activation")
-    activation_backward = memory_pass(w * rows * (2 * wide + shard.ffn), dtype=dtype, form="activation")
+    activation: tuple[Kernel, ...] = (memory_pass(w * rows * (wide + shard.ffn), dtype=dtype, form="activation"),)
+    activation_backward: tuple[Kernel, ...] = (
+        memory_pass(w * rows * (2 * wide + shard.ffn), dtype=dtype, form="activation"),
+    )
+    if model.gated_mlp and "activation" not in shard.fusion:
+        activation = gate_forward(shard, rows * shard.ffn)
+        activation_backward = gate_backward(shard, rows * shard.ffn)
     return Block(
         kind="mlp",
         forward=_forward(shard, activation),
@@ -35,7 +41,7 @@ def mlp(shard: Shard) -> Block:
         parts=(
             Part(
                 name="activation",
-                op=Compute(name="mlp activation forward", kind="mlp", kernels=(activation,)),
+                op=Compute(name="mlp activation forward", kind="mlp", kernels=activation),
                 kept=kept_nbytes(kept, "activation"),
             ),
             norm_part(shard, kept),
@@ -71,22 +77,22 @@ def _matrices(shard: Shard) -> tuple[tuple[int, int], tuple[int, int]]:
     return (shard.model.hidden, shard.mlp_in_features), (shard.ffn, shard.model.hidden)
 
 
-def _forward(shard: Shard, activation: Kernel) -> tuple[Piece, ...]:
+def _forward(shard: Shard, activation: tuple[Kernel, ...]) -> tuple[Piece, ...]:
     (first, second), writing, name = _matrices(shard), Writing("mlp"), "mlp forward"
     writing.product(name, shard, first)
-    writing.kernels(name, activation)
+    writing.kernels(name, *activation)
     writing.product(name, shard, second)
     return writing.pieces()
 
 
-def _backward(shard: Shard, activation: Kernel) -> tuple[Piece, ...]:
+def _backward(shard: Shard, activation: tuple[Kernel, ...]) -> tuple[Piece, ...]:
     (first, second), writing, name = _matrices(shard), Writing("mlp"), "mlp backward"
     weights = "mlp weight gradient"
     for kernel in dropout_backward(shard):
         writing.kernels(name, kernel)
     writing.product(name, shard, second, of_gradient=True)
     writing.kernels(weights, *linear_weight_gradient(shard, *second), weight=True)
-    writing.kernels(name, activation)
+    writing.kernels(name, *activation)
     writing.product(name, shard, first, of_gradient=True)
     writing.kernels(weights, *linear_weight_gradient(shard, *first), weight=True)
     return writing.pieces()

@@ -10,18 +10,31 @@ __all__ = ["unfused_backward", "unfused_forward"]
 
 
 def unfused_forward(core: Core) -> tuple[Kernel, ...]:
-    """Scores, softmax, context; the pass reads and writes the scores, and with dropout once more, and a mask."""
-    length = core.shard.seq_len
-    return (_product(core, length, core.key_dim), _pass(core, passes=2), _product(core, core.value_dim, length))
+    """Scores, softmax, context; the pass reads and writes the scores, and with dropout once more, and a mask.
+
+    Operator by operator the mask is added (2w bytes a score), the softmax written in fp32 (w + 4) and cast (4 + w), and
+    dropout is a pass of its own.
+    """
+    length, w = core.shard.seq_len, core.shard.width
+    between: tuple[Kernel, ...] = (_pass(core, passes=2),)
+    if "softmax" not in core.shard.fusion:
+        between = (*_passes(core, 2 * w, w + 4, 4 + w), *_dropout(core))
+    return (_product(core, length, core.key_dim), *between, _product(core, core.value_dim, length))
 
 
 def unfused_backward(core: Core) -> tuple[Kernel, ...]:
-    """Gradients of probabilities and values, the softmax, gradients of queries and keys; the pass also reads them."""
-    length = core.shard.seq_len
+    """Gradients of probabilities and values, the softmax, gradients of queries and keys; the pass also reads them.
+
+    Operator by operator dropout comes first, then the cast (w + 4) and the softmax (8 + w).
+    """
+    length, w = core.shard.seq_len, core.shard.width
+    between: tuple[Kernel, ...] = (_pass(core, passes=3),)
+    if "softmax" not in core.shard.fusion:
+        between = (*_dropout(core), *_passes(core, w + 4, 8 + w))
     return (
         _product(core, length, core.value_dim),
         _product(core, core.value_dim, length),
-        _pass(core, passes=3),
+        *between,
         _product(core, core.key_dim, length),
         _product(core, core.key_dim, length),
     )
@@ -30,6 +43,19 @@ def unfused_backward(core: Core) -> tuple[Kernel, ...]:
 def _product(core: Core, columns: int, inner: int) -> Kernel:
     shard = core.shard
     return gemm(shard.seq_len, columns, inner, batch=shard.micro_batch * core.heads, dtype=shard.recipe.products)
+
+
+def _passes(core: Core, *each: int) -> tuple[Kernel, ...]:
+    """By bytes a score; the first also reads the bias."""
+    nbytes = [n * core.scores for n in each]
+    nbytes[0] += core.bias_nbytes
+    return tuple(memory_pass(n, dtype=core.shard.recipe.activations, form="softmax") for n in nbytes)
+
+
+def _dropout(core: Core) -> tuple[Kernel, ...]:
+    shard = core.shard
+    nbytes = (2 * shard.width + 1) * core.scores
+    return (memory_pass(nbytes, dtype=shard.recipe.activations),) if shard.dropout else ()
 
 
 def _pass(core: Core, *, passes: int) -> Kernel:

@@ -12,6 +12,7 @@ from clustersim.workload.rules.context import CONTEXT_KEYS, context_faults
 from clustersim.workload.rules.counts import count_faults
 from clustersim.workload.rules.documents import document_faults
 from clustersim.workload.rules.experts import EXPERT_KEYS, expert_faults, expert_values, mtp_faults
+from clustersim.workload.rules.host import HOST_KEYS, host_faults
 from clustersim.workload.rules.mesh import device_faults
 from clustersim.workload.rules.precision import gradient_faults
 from clustersim.workload.rules.schedule import chunk_faults, copy_faults, stage_faults, table_faults
@@ -64,6 +65,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     ((*_DEGREES, *SHARDING_KEYS), sharding_faults),
     ((*_DEGREES, *SHARDING_KEYS, "plan.schedule", "plan.vpp", "dtype"), copy_faults),
     (("dtype", "plan.gradient_dtype"), gradient_faults),
+    (HOST_KEYS, host_faults),
     ((*_DEGREES, *EXPERT_KEYS, "model", "dtype", "plan.axis_order", "micro_batch", "seq_len"), expert_faults),
     (("plan.tp", "plan.recompute", "plan.recompute_method", "plan.recompute_layers"), mtp_faults),
 )

@@ -8,7 +8,10 @@ from typing import get_args
 from clustersim.faults import Fault, nearest_name
 from clustersim.workload.case import Case
 from clustersim.workload.context import METHODS
+from clustersim.workload.fusion import FUSIONS, LOSSES
+from clustersim.workload.issue import LAUNCHES
 from clustersim.workload.optimizer import OPTIMIZERS
+from clustersim.workload.optimizers.separate import UPDATE_KERNELS
 from clustersim.workload.placeholders import Placeholders
 from clustersim.workload.precision import RECIPES, Recipe
 from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
@@ -20,6 +23,7 @@ __all__ = ["word_faults"]
 
 
 _AXES = ("tp", "cp", "dp", "pp")
+_HOST_FLAGS = ("wait_norm", "wait_messages", "clip")
 _SHARDING_FLAGS = ("fsdp", "reshard", "limit_gathers", "per_parameter", "sync_momentum")
 
 
@@ -33,12 +37,16 @@ def word_faults(case: Case) -> Iterator[Fault]:
         ("plan.context", plan.context, tuple(METHODS)),
         ("plan.placeholders", plan.placeholders, get_args(Placeholders)),
         ("plan.sync_dtype", plan.sync_dtype, tuple(WIDTH)),
+        ("plan.launch", plan.launch, LAUNCHES),
+        ("plan.loss", plan.loss, LOSSES),
+        ("plan.update_kernels", plan.update_kernels, UPDATE_KERNELS),
     ]
     optional = {f"plan.{name}": getattr(plan, name) for name in ("gradient_dtype", "gather_dtype", "reduce_dtype")}
     choices += [(key, given, tuple(WIDTH)) for key, given in optional.items() if given is not None]
     lists: tuple[tuple[str, object, Sequence[str]], ...] = (
         ("plan.recompute_modules", plan.recompute_modules, tuple(MODULES)),
         ("plan.zeropp", plan.zeropp, PARTS),
+        ("plan.fusion", plan.fusion, tuple(FUSIONS)),
     )
     for key, listed, names in lists:
         if isinstance(listed, list | tuple):
@@ -56,7 +64,8 @@ def word_faults(case: Case) -> Iterator[Fault]:
         if value not in names:
             nearest = nearest_name(str(value), names) or names[0]
             yield Fault(key=key, value=value, rule=f"must be one of {', '.join(names)}", nearest=nearest)
-    for name in ("dropout", "overlap_dp", "overlap_tp", "sequence_parallel", "reduce_each", *_SHARDING_FLAGS):
+    flags = ("dropout", "overlap_dp", "overlap_tp", "sequence_parallel", "reduce_each", *_HOST_FLAGS, *_SHARDING_FLAGS)
+    for name in flags:
         value = getattr(plan, name)
         if not isinstance(value, bool) and not (name in ("sequence_parallel", "reduce_each") and value is None):
             yield Fault(key=f"plan.{name}", value=value, rule="must be true or false", nearest=bool(value))

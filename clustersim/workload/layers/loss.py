@@ -1,0 +1,46 @@
+"""Cross-entropy over the logits: its passes, by the way it is computed."""
+
+from __future__ import annotations
+
+from clustersim.hardware.kernel import Kernel
+from clustersim.workload.layers.kernels import memory_pass
+from clustersim.workload.shard import Shard
+
+__all__ = ["kept_logits_nbytes", "loss_backward", "loss_forward"]
+
+
+def loss_forward(shard: Shard) -> tuple[Kernel, ...]:
+    """From logits of w bytes to the loss, in bytes an element.
+
+    ``parallel``, over a split vocabulary, each pass fused by a compiler: cast to fp32 (w + 4), row maximum (4),
+    subtract, exponentiate and sum (8), normalise (8). ``operators``: cast (w + 4), logarithm of the softmax (8).
+    ``fused``: one kernel that reads the logits for their statistics and once more (2w).
+
+    References
+    ----------
+    Megatron-LM, ``megatron/core/tensor_parallel/cross_entropy.py``; PyTorch, ``log_softmax``; Transformer Engine,
+    ``transformer_engine/pytorch/triton/cross_entropy.py``.
+    """
+    w = shard.width
+    passes = {"parallel": (w + 4, 4, 8, 8), "operators": (w + 4, 8), "fused": (2 * w,)}
+    return _passes(shard, passes[shard.loss])
+
+
+def loss_backward(shard: Shard) -> tuple[Kernel, ...]:
+    """From what the forward pass has kept to the gradient of the logits, in bytes an element.
+
+    ``parallel``: subtract the target and scale in place (8), cast (4 + w). ``operators``: the softmax's gradient from
+    its logarithm and the loss' (12), cast (4 + w). ``fused``: read and write the logits' place (2w).
+    """
+    w = shard.width
+    passes = {"parallel": (8, 4 + w), "operators": (12, 4 + w), "fused": (2 * w,)}
+    return _passes(shard, passes[shard.loss])
+
+
+def kept_logits_nbytes(shard: Shard) -> int:
+    """What is kept of the logits [B]: probabilities or their logarithm in fp32, or fused the logits themselves."""
+    return (shard.width if shard.loss == "fused" else 4) * shard.tokens * shard.vocab
+
+
+def _passes(shard: Shard, each: tuple[int, ...]) -> tuple[Kernel, ...]:
+    return tuple(memory_pass(nbytes * shard.tokens * shard.vocab, dtype="fp32") for nbytes in each)

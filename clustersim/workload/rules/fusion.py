@@ -1,0 +1,28 @@
+"""Operators that share kernels or do not: where that changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clustersim.workload.case import Case
+from clustersim.workload.fusion import FUSED
+
+__all__ = ["fusion_notes"]
+
+
+def fusion_notes(case: Case) -> Iterator[str]:
+    """A list that differs from the default only in what the model does not have."""
+    model, plan = case.model, case.plan
+    given, parts = set(plan.fusion), model.num_sublayers()
+    has = {
+        "norm": model.norm == "rmsnorm" and "residual_norm" not in given,
+        "activation": model.gated_mlp and bool(parts.get("mlp")),
+        "residual": plan.dropout and "residual_norm" not in given,
+        "rope": model.positions == "rope" and bool(parts.get("attention")),
+        "softmax": plan.attention == "unfused" and bool(parts.get("attention")),
+        "gradients": True,
+        "residual_norm": True,
+    }
+    different = given ^ set(FUSED)
+    if different and not any(has[name] for name in different):
+        yield f"plan.fusion: no effect: this job has no {' and no '.join(sorted(different))} to fuse"

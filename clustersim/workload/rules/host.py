@@ -1,0 +1,47 @@
+"""The host that issues kernels, and how operators and the update are cut into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clustersim.faults import Fault
+from clustersim.workload.case import Case
+
+__all__ = ["HOST_KEYS", "host_faults", "host_notes"]
+
+HOST_KEYS = (
+    "plan.tp",
+    "plan.loss",
+    "plan.update_kernels",
+    "plan.optimizer",
+    "plan.schedule",
+    "plan.vpp",
+    "plan.wait_messages",
+)
+
+_SEPARATE = ("adam", "adamw")
+
+
+def host_faults(case: Case) -> Iterator[Fault]:
+    """Losses over a split vocabulary, updates known as one kernel only, messages that could wait for each other."""
+    plan = case.plan
+    if plan.loss != "parallel" and plan.tp > 1:
+        rule = "is for a whole vocabulary; with plan.tp above 1 it is split"
+        yield Fault(key="plan.loss", value=plan.loss, rule=rule, nearest="parallel")
+    if plan.wait_messages and plan.launch != "none" and plan.pp > 1 and case.schedule != "1f1b":
+        rule = "is for plan.schedule 1f1b: a host that waits under another could wait for ever"
+        yield Fault(key="plan.wait_messages", value=True, rule=rule, nearest=False)
+    if plan.update_kernels != "fused" and plan.optimizer not in _SEPARATE:
+        rule = f"is for {' and '.join(_SEPARATE)}; the kernels of other updates are not known one by one"
+        yield Fault(key="plan.update_kernels", value=plan.update_kernels, rule=rule, nearest="fused")
+
+
+def host_notes(case: Case) -> Iterator[str]:
+    """Settings without effect."""
+    plan = case.plan
+    if plan.wait_norm and plan.launch == "none":
+        yield "plan.wait_norm: no effect without plan.launch"
+    if plan.wait_messages and plan.launch == "none":
+        yield "plan.wait_messages: no effect without plan.launch"
+    elif plan.wait_messages and plan.pp == 1:
+        yield "plan.wait_messages: no effect with pp 1"

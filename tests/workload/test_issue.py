@@ -1,0 +1,175 @@
+"""The calls of the host: each op is issued once, in order, before it can start."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clustersim.workload.issue import LAUNCHES, issue
+from clustersim.workload.job import Job
+from clustersim.workload.layers.dispatch import TOKEN_COUNTS
+from clustersim.workload.model import Model
+from clustersim.workload.op import Collective, Compute, HostLaunch
+from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.program import Program
+from clustersim.workload.training_step import training_step
+
+HOSTS = [launching for launching in LAUNCHES if launching != "none"]
+PLANS: list[dict[str, Any]] = [
+    {"dp": 2},
+    {"dp": 2, "fsdp": True, "recompute": "full"},
+    {"dp": 2, "tp": 2, "pp": 2, "zero": 1, "recompute": "selective"},
+    {"dp": 1, "pp": 4, "schedule": "zb-h1"},
+    {"dp": 1, "pp": 2, "vpp": 2, "tp": 2},
+]
+
+
+def step(model: Model, **plan: Any) -> Job:
+    return training_step(model, ParallelPlan(**plan), global_batch=8, micro_batch=1, seq_len=128)
+
+
+def calls(program: Program) -> Counter[str]:
+    arrays = program.arrays()
+    found: Counter[str] = Counter()
+    for k in arrays.op.tolist():
+        op = arrays.ops[k]
+        if isinstance(op, HostLaunch):
+            for name in ("operators", "half_modules", "compiled", "entries", "graphs", "waits"):
+                found[name] += getattr(op, name)
+    return found
+
+
+def kernels(program: Program) -> Counter[str]:
+    arrays = program.arrays()
+    found: Counter[str] = Counter()
+    for k in arrays.op.tolist():
+        op = arrays.ops[k]
+        if isinstance(op, Compute):
+            found["kernels"] += sum(kernel.count for kernel in op.kernels)
+        found["collectives"] += isinstance(op, Collective)
+    return found
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_every_kernel_is_issued_once(llama: Model, plan: dict[str, Any]) -> None:
+    for plain, issued in zip(step(llama, **plan).programs, step(llama, **plan, launch="eager").programs, strict=True):
+        work, issuing = kernels(plain), calls(issued)
+        assert issuing["operators"] == work["kernels"]
+        assert issuing["half_modules"] == 2 * work["collectives"]
+        assert work == kernels(issued)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("launching", HOSTS)
+def test_nothing_else_changes(llama: Model, plan: dict[str, Any], launching: str) -> None:
+    for plain, issued in zip(step(llama, **plan).programs, step(llama, **plan, launch=launching).programs, strict=True):
+        before, after = plain.arrays(), issued.arrays()
+        n = len(before)
+        assert [before.ops[k] for k in before.op] == [after.ops[k] for k in after.op[:n]]
+        assert all(isinstance(after.ops[k], HostLaunch) for k in after.op[n:])
+        kept = after.edges[(after.edges < n).all(axis=1)]
+        np.testing.assert_array_equal(kept, before.edges)
+        np.testing.assert_array_equal(after.memory, before.memory)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_what_runs_waits_for_its_issue(llama: Model, plan: dict[str, Any], run_untimed: Any) -> None:
+    job = step(llama, **plan, launch="modules", wait_norm=True)
+    done = run_untimed(job)
+    assert done.complete
+    for rank, order in done.order.items():
+        arrays = job.programs[job.program_of[rank]].arrays()
+        assert isinstance(arrays.ops[arrays.op[order[0]]], HostLaunch)
+        gpu = [k for k in order if not isinstance(arrays.ops[arrays.op[k]], HostLaunch)]
+        issued = {int(b) for b, a in arrays.edges if isinstance(arrays.ops[arrays.op[b]], HostLaunch) and a in gpu}
+        host = [k for k in order if isinstance(arrays.ops[arrays.op[k]], HostLaunch)]
+        assert issued >= set(host[:-1])
+
+
+def test_without_a_host_nothing_is_added(gpt: Model) -> None:
+    plain, told = step(gpt, dp=1), step(gpt, dp=1, wait_norm=True, wait_messages=True)
+    assert [p.arrays().digest for p in plain.programs] == [p.arrays().digest for p in told.programs]
+    program = Program("empty")
+    issue(program, "eager")
+    assert len(program) == 0
+
+
+def test_a_pass_of_a_layer_is_one_op(gpt: Model) -> None:
+    (program,) = step(gpt, dp=1, launch="eager").programs
+    arrays = program.arrays()
+    host = [k for k in range(len(arrays)) if isinstance(arrays.ops[arrays.op[k]], HostLaunch)]
+    forwards = [k for k in host if arrays.phases[arrays.phase[k]] == "forward" and arrays.micro_batch[k] == 0]
+    assert arrays.layer[forwards].tolist() == [-1, *range(gpt.num_layers), -1]
+
+
+def test_a_layer_issues_two_products_backward_in_one_call(gpt: Model) -> None:
+    (program,) = step(gpt, dp=1, launch="modules").programs
+    # forward: qkv, attention, output, two of the MLP, and the head once; backward as many calls
+    each = 5 * gpt.num_layers + 1
+    products = sum(
+        sum(kernel.count for kernel in op.kernels if kernel.kind != "memory")
+        for op in (program.arrays().ops[k] for k in program.arrays().op)
+        if isinstance(op, Compute)
+    )
+    attention_backward = gpt.num_layers
+    assert products == 8 * (3 * each - attention_backward)
+    assert calls(program)["half_modules"] == 8 * (2 * each + 2 * each - attention_backward)
+
+
+def test_graphs_and_compiled_regions_are_entered_once_a_pass(llama: Model) -> None:
+    passes = 8 * 2 * (llama.num_layers + 2)
+    graphs = calls(step(llama, dp=1, launch="cuda_graphs").programs[0])
+    assert graphs["graphs"] == passes
+    assert graphs["operators"] < 5
+    compiled = calls(step(llama, dp=1, launch="compiled").programs[0])
+    assert compiled["entries"] == graphs["graphs"]
+    assert compiled["compiled"] > compiled["entries"]
+
+
+def test_gradients_are_reduced_where_they_are_whole(gpt: Model) -> None:
+    job = step(gpt, dp=2, launch="eager", bucket_bytes=1_000_000)
+    arrays = job.programs[0].arrays()
+    host = {int(a): int(b) for b, a in arrays.edges if isinstance(arrays.ops[arrays.op[b]], HostLaunch)}
+    reductions = [k for k in range(len(arrays)) if arrays.ops[arrays.op[k]].name == "all-reduce gradients"]
+    assert len(reductions) > 2
+    passes = [b for k, b in host.items() if arrays.phases[arrays.phase[k]] == "backward" and arrays.micro_batch[k] == 3]
+    assert min(passes) < host[reductions[0]] < max(passes)
+
+
+def test_the_host_waits_where_it_reads(gpt: Model) -> None:
+    program = step(gpt, dp=1, launch="modules", wait_norm=True).programs[0]
+    arrays = program.arrays()
+    norm, update = (k for k in range(len(arrays)) if arrays.ops[arrays.op[k]].category == "optimizer")
+    assert arrays.ops[arrays.op[norm]].name == "gradient norm"
+    edges = {(int(b), int(a)) for b, a in arrays.edges}
+    (host,) = (a for b, a in edges if b == norm and isinstance(arrays.ops[arrays.op[a]], HostLaunch))
+    assert (host, update) in edges
+    assert arrays.ops[arrays.op[host]].waits == 1
+
+
+def test_messages_that_are_waited_for(gpt: Model) -> None:
+    job = step(gpt, dp=1, pp=2, launch="modules", wait_messages=True)
+    arrays = job.programs[1].arrays()
+    edges = [(int(b), int(a)) for b, a in arrays.edges]
+    waited = {
+        b for b, a in edges if isinstance(arrays.ops[arrays.op[a]], HostLaunch) and arrays.ops[arrays.op[a]].waits
+    }
+    messages = [k for k in range(len(arrays)) if getattr(arrays.ops[arrays.op[k]], "axis", "") == "pp"]
+    assert len(messages) > 10
+    assert waited >= {k for k in messages if arrays.ops[arrays.op[k]].kind in ("send", "recv")}
+
+
+def test_counts_of_tokens_are_read_before_tokens_are_sent() -> None:
+    from clustersim.library.model import load_model
+
+    model = load_model("mixtral-8x7b")
+    plan = ParallelPlan(dp=2, ep=2, launch="modules")
+    job = training_step(model, plan, global_batch=2, micro_batch=1, seq_len=128)
+    arrays = job.programs[0].arrays()
+    counts = [k for k in range(len(arrays)) if arrays.ops[arrays.op[k]].name == TOKEN_COUNTS]
+    read = {int(b) for b, a in arrays.edges if isinstance(arrays.ops[arrays.op[a]], HostLaunch)}
+    assert len(counts) == model.num_layers
+    assert read >= set(counts)
