@@ -168,7 +168,7 @@ def _receive(program: Program, chunk: StageChunk, unit: Unit, ahead: Sequence[in
         return [add(op, stream=stream, after=ahead, start_bytes={side.received_as: part})]
     came = add(op, stream=stream, after=ahead, start_bytes={COMMUNICATION: part})
     whole = chunk.message_nbytes
-    gather = Collective(name=f"all-gather {side.what}", kind="all_gather", slot="tp", nbytes=whole, axis="pp")
+    gather = Collective(name=f"all-gather {side.what}", kind="all_gather", slot="tp", nbytes=whole, axis="tp")
     held = {side.received_as: whole}
     return [add(gather, stream="tp", after=[came], start_bytes=held, end_bytes={COMMUNICATION: -part})]
 
