@@ -12,15 +12,17 @@ if TYPE_CHECKING:
 __all__ = ["grid", "legend_below"]
 
 _MOST_COLUMNS = 3
+_LETTERS = 11
+"""Of a legend to an inch."""
 
 
-def grid(count: int) -> list[Axes]:
+def grid(count: int, *, dpi: int = 100) -> list[Axes]:
     """Axes of a new figure that pyplot does not know of, as square a grid as fits."""
     from matplotlib.figure import Figure
 
     num_columns = min(count, _MOST_COLUMNS)
     num_rows = -(-count // num_columns)
-    figure = Figure(figsize=(5.3 * num_columns + 0.6, 3.6 * num_rows + 0.9), dpi=100, layout="constrained")
+    figure = Figure(figsize=(5.3 * num_columns + 0.6, 3.6 * num_rows + 0.9), dpi=dpi, layout="constrained")
     axes = figure.subplots(num_rows, num_columns, squeeze=False).ravel().tolist()
     for ax in axes[count:]:
         ax.remove()
@@ -40,7 +42,7 @@ def legend_below(panels: Sequence[Axes], title: str | None = None) -> None:
             [entries[name] for name in names],
             names,
             loc="outside lower center",
-            ncols=min(len(names), 4),
+            ncols=max(1, min(len(names), 4, int(_LETTERS * figure.get_figwidth()) // (max(map(len, names)) + 8))),
             frameon=False,
             title=title,
         )
