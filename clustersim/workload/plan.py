@@ -135,7 +135,7 @@ class ParallelPlan:
         fp32
     optimizer : str or Optimizer
         a name in :data:`clustersim.workload.optimizer.OPTIMIZERS`, or an own one
-    attention : {"flash", "flash-1", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"}
+    attention : {"flash", "flash-1", "triton", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"}
     sequence_slices : int
         linear attention: parts of a sequence that are computed one after the other, so that only one is in memory; the
         backward pass runs the forward pass of each again

@@ -14,7 +14,7 @@ from clustersim.workload.precision import WIDTH, Dtype, Recipe, find_recipe
 
 __all__ = ["WIDTH", "Attention", "Dtype", "Shard", "padded_vocab"]
 
-Attention = Literal["flash", "flash-1", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"]
+Attention = Literal["flash", "flash-1", "triton", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"]
 
 
 def padded_vocab(vocab: int, tp: int) -> int:
@@ -45,8 +45,9 @@ class Shard:
         ranks t that share every layer
     sequence_parallel : bool
         norms, residual stream and dropout are split over the t ranks along the sequence
-    attention : {"flash", "flash-1", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"}
-        one kernel that never writes the score matrix, or one GEMM each for scores and context with the softmax between
+    attention : {"flash", "flash-1", "triton", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"}
+        one kernel that never writes the score matrix, or one GEMM each for scores and context with the softmax between;
+        ``triton`` is FlashAttention as Triton 2 of 2022 and 2023 compiled it, on Hopper with Ampere's instructions
     fusion : tuple[str, ...]
         of :data:`clustersim.workload.fusion.FUSIONS`: which element-wise operators share a kernel
     loss : {"parallel", "operators", "fused"}
