@@ -16,8 +16,10 @@ from clustersim.workload.layers.kernels import (
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.operators import rope_operators
 from clustersim.workload.layers.piece import Piece
+from clustersim.workload.layers.second_products import SECOND, attention_products, is_done_again
 from clustersim.workload.layers.writing import Writing
 from clustersim.workload.matrix import Matrix
+from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
 __all__ = ["attention", "attention_kept"]
@@ -41,7 +43,19 @@ def attention(shard: Shard) -> Block:
         kind="attention",
         forward=_forward(shard, core),
         backward=_backward(shard, core),
-        parts=(Part(name="core", op=core_forward(core), kept=kept_nbytes(kept, "core")), norm_part(shard, kept)),
+        parts=(
+            norm_part(shard, kept),
+            Part(
+                name=SECOND,
+                op=Compute(
+                    name="attention products forward",
+                    kind="attention",
+                    kernels=(*attention_products(shard), *_between(shard, passes=2)),
+                ),
+                kept=kept_nbytes(kept, SECOND),
+            ),
+            Part(name="core", op=core_forward(core), kept=kept_nbytes(kept, "core")),
+        ),
         parameters=_parameters(shard),
         replicated_parameters=model.attention_output_bias * model.hidden + _qk_norm_parameters(shard),
         matrices=(
@@ -69,7 +83,12 @@ def attention_kept(shard: Shard) -> tuple[Kept, ...]:
     normed = shard.model.qk_norm * (shard.query_features + shard.key_features)
     return (
         Kept("attention input", "attention", block_input, part="norm"),
-        Kept("queries, keys, values", "attention", tokens * shard.qkv_features),
+        *(
+            Kept(name, "attention", tokens * columns, part=SECOND if is_done_again(shard, call) else "")
+            for call, (name, columns) in enumerate(
+                (("queries", shard.query_features), ("keys", shard.key_features), ("values", shard.key_features)), 1
+            )
+        ),
         Kept("queries, keys before their norm", "attention", tokens * normed),
         *_core(shard).kept("attention"),
     )
