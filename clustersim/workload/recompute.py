@@ -16,7 +16,7 @@ MODULES: Mapping[str, str] = {
     "norm": "the outputs of the norms inside the layers",
     "activation": "what the activation of an MLP or of experts writes",
     "residual": "the residual stream between the blocks of a layer",
-    "second_products": "every second product of attention and MLP, or all of quantised operands; and rotary embedding",
+    "second_products": "every second product of attention and MLP, and rotary embedding",
     "mla_up": "the up projections of latent attention, and the heads made of them",
     "experts": "the inside of the expert MLPs, dispatched tokens kept",
 }

@@ -16,7 +16,7 @@ from clustersim.workload.layers.kernels import (
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.operators import rope_operators
 from clustersim.workload.layers.piece import Piece
-from clustersim.workload.layers.second_products import SECOND, attention_products, is_done_again
+from clustersim.workload.layers.second_products import SECOND, attention_products
 from clustersim.workload.layers.writing import Writing
 from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
@@ -83,12 +83,8 @@ def attention_kept(shard: Shard) -> tuple[Kept, ...]:
     normed = shard.model.qk_norm * (shard.query_features + shard.key_features)
     return (
         Kept("attention input", "attention", block_input, part="norm"),
-        *(
-            Kept(name, "attention", tokens * columns, part=SECOND if is_done_again(shard, call) else "")
-            for call, (name, columns) in enumerate(
-                (("queries", shard.query_features), ("keys", shard.key_features), ("values", shard.key_features)), 1
-            )
-        ),
+        Kept("queries, values", "attention", tokens * (shard.query_features + shard.key_features)),
+        Kept("keys", "attention", tokens * shard.key_features, part=SECOND),
         Kept("queries, keys before their norm", "attention", tokens * normed),
         *_core(shard).kept("attention"),
     )

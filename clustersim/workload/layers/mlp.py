@@ -14,7 +14,7 @@ from clustersim.workload.layers.kernels import (
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.operators import gate_backward, gate_forward
 from clustersim.workload.layers.piece import Piece
-from clustersim.workload.layers.second_products import SECOND, is_done_again, mlp_products
+from clustersim.workload.layers.second_products import SECOND, mlp_products
 from clustersim.workload.layers.writing import Writing
 from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
@@ -66,13 +66,11 @@ def mlp(shard: Shard) -> Block:
 def mlp_kept(shard: Shard) -> tuple[Kept, ...]:
     """What it keeps; under sequence parallelism its input as this rank's part, which is gathered again."""
     operand, h = shard.recipe.activation_operand.nbytes, shard.model.hidden
-    firsts = ((5, "gate"), (6, "mlp before its gate")) if shard.model.gated_mlp else ((5, "mlp before its activation"),)
+    before = shard.width * shard.tokens * shard.ffn
     return (
         Kept("mlp input", "mlp", operand(shard.rows * h), part="norm"),
-        *(
-            Kept(name, "mlp", shard.width * shard.tokens * shard.ffn, part=SECOND if is_done_again(shard, call) else "")
-            for call, name in firsts
-        ),
+        Kept("mlp before its activation", "mlp", before),
+        Kept("mlp before its gate", "mlp", shard.model.gated_mlp * before, part=SECOND),
         Kept("mlp after its activation", "mlp", operand(shard.tokens * shard.ffn), part="activation"),
         Kept("mlp mask of dropout", "mlp", shard.rows * h * shard.dropout),
     )
