@@ -42,6 +42,8 @@ class Profile:
         weights are split, where nothing is said about sharding
     fusion, loss, launch, wait_norm, clip, update_kernels
         as in a plan
+    repeat_heads, batch_first, flat_parameters, logged_losses
+        as in a plan
     overlap_p2p : bool
         messages between stages pass beside kernels with one chunk a stage, too; else ``wait_messages`` of a plan
     sources : Mapping[str, str]
@@ -71,6 +73,10 @@ class Profile:
     wait_norm: bool = False
     clip: bool = True
     update_kernels: UpdateKernels = "fused"
+    repeat_heads: bool = False
+    batch_first: bool = False
+    flat_parameters: bool = False
+    logged_losses: int = 0
     overlap_p2p: bool = True
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
@@ -100,6 +106,8 @@ class Profile:
             "loss": "parallel" if tp > 1 else self.loss,
             "launch": self.launch,
             "clip": self.clip,
+            "repeat_heads": self.repeat_heads,
+            "logged_losses": self.logged_losses,
         }
         if job.get("optimizer", "adam") in ("adam", "adamw"):
             found["update_kernels"] = self.update_kernels
@@ -111,7 +119,7 @@ class Profile:
         if tp > 1:
             found |= {"overlap_tp": self.overlap_tp, "sequence_parallel": sequence_parallel}
         if sequence_parallel:
-            found["tp_overlap"] = self.tp_overlap
+            found |= {"tp_overlap": self.tp_overlap, "batch_first": self.batch_first}
         if job.get("cp", 1) > 1:
             found["context"] = self.context
         if job.get("ep", 1) > 1:
@@ -133,7 +141,7 @@ class Profile:
             found = {}
         merged = {**found, **told}
         if merged.get("fsdp"):
-            found["per_parameter"] = self.per_parameter
+            found |= {"per_parameter": self.per_parameter, "flat_parameters": self.flat_parameters}
         elif merged.get("zero", 0) < 3 and not job.get("sync_every"):
             found["overlap_dp"] = self.overlap_dp
         return found

@@ -27,6 +27,19 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "plan.prefetch": [(3, {}, False), (0, FSDP, True)],
     "plan.limit_gathers": [(False, {}, False)],
     "plan.per_parameter": [(True, {}, False), (True, FSDP, True)],
+    "plan.flat_parameters": [
+        (True, {}, False),
+        (True, {"plan.zero": 3}, False),
+        (True, FSDP | {"plan.per_parameter": True}, False),
+        (True, FSDP, True),
+    ],
+    "plan.repeat_heads": [(True, {}, False)],
+    "plan.batch_first": [
+        (True, {}, False),
+        (True, {"plan.tp": 2, "plan.sequence_parallel": False}, False),
+        (True, {"plan.tp": 2}, True),
+    ],
+    "plan.logged_losses": [(2, {}, True)],
     "plan.reshard": [(False, {}, False), (False, FSDP, True)],
     "plan.reduce_each": [(True, ALONE, False), (False, {}, False), (True, SYNC, False), (True, {}, True)],
     "plan.gather_dtype": [

@@ -84,7 +84,8 @@ def attention_kept(shard: Shard) -> tuple[Kept, ...]:
     return (
         Kept("attention input", "attention", block_input, part="norm"),
         Kept("queries, values", "attention", tokens * (shard.query_features + shard.key_features)),
-        Kept("keys", "attention", tokens * shard.key_features, part=SECOND),
+        Kept("keys", "attention", tokens * shard.read_heads * shard.model.head_dim, part=SECOND),
+        Kept("copies of values", "attention", tokens * _copied_features(shard), part=SECOND),
         Kept("queries, keys before their norm", "attention", tokens * normed),
         *_core(shard).kept("attention"),
     )
@@ -141,7 +142,10 @@ def _position_bias(shard: Shard) -> int:
 
 
 def _between(shard: Shard, *, passes: int) -> tuple[Kernel, ...]:
-    """What stands between projection and attention; a norm reads its input again backward, a rotation does not."""
+    """What stands between projection and attention; a norm reads its input again backward, a rotation does not.
+
+    Copying heads reads those that there are and writes those that are read; backward their gradients are summed.
+    """
     q_and_k = shard.width * shard.tokens * (shard.query_features + shard.key_features)
     kernels = []
     if shard.model.qk_norm:
@@ -152,7 +156,15 @@ def _between(shard: Shard, *, passes: int) -> tuple[Kernel, ...]:
             kernels.append(memory_pass(2 * rotated, dtype=shard.recipe.activations, form="rope"))
         else:
             kernels += rope_operators(shard, rotated // shard.width)
+    if shard.read_heads > shard.kv_heads:
+        both = 2 * (2 * shard.key_features + _copied_features(shard))
+        kernels.append(memory_pass(shard.width * shard.tokens * both, dtype=shard.recipe.activations))
     return tuple(kernels)
+
+
+def _copied_features(shard: Shard) -> int:
+    """Columns of keys that are copies; of values there are as many."""
+    return (shard.read_heads - shard.kv_heads) * shard.model.head_dim
 
 
 def _core(shard: Shard) -> Core:
