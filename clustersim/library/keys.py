@@ -237,6 +237,7 @@ KEYS: Mapping[str, Key] = {
         Whole(1, 2**20), "linear attention: parts of a sequence computed one after the other, one in memory", 1
     ),
     "plan.overlap_dp": Key(Flag(), "gradients reduced beside the backward pass", True),
+    "plan.overlap_refresh": Key(Flag(), "updated weights are gathered beside the next forward pass", True),
     "plan.overlap_tp": Key(Flag(), "weight gradients computed beside a reduction", True),
     "plan.tp_overlap": Key(
         Word(("none", "ring", "pipeline", "userbuffers")),

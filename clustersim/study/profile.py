@@ -44,6 +44,12 @@ class Profile:
         as in a plan
     repeat_heads, batch_first, flat_parameters, logged_losses
         as in a plan
+    repeats : tuple[str, ...]
+        parts that are computed again in any case, where a job says nothing of recomputation or that there is none
+    overlap_refresh : bool
+        as in a plan
+    micro_batches_as_stages : bool
+        a batch is cut into as many micro-batches as there are stages, where nothing is said
     overlap_p2p : bool
         messages between stages pass beside kernels with one chunk a stage, too; else ``wait_messages`` of a plan
     sources : Mapping[str, str]
@@ -77,6 +83,9 @@ class Profile:
     batch_first: bool = False
     flat_parameters: bool = False
     logged_losses: int = 0
+    repeats: tuple[str, ...] = ()
+    overlap_refresh: bool = True
+    micro_batches_as_stages: bool = False
     overlap_p2p: bool = True
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
@@ -126,6 +135,8 @@ class Profile:
             found["dispatch"] = self.dispatch
         if job.get("recompute") == "selective":
             found["recompute_modules"] = self.recompute_modules
+        elif self.repeats and job.get("recompute", "none") == "none":
+            found |= {"recompute": "selective", "recompute_modules": self.repeats}
         if replicas > 1:
             found |= self._sharding(job, pipeline=pp > 1)
         if not job.get("fsdp", found.get("fsdp")) and job.get("zero", found.get("zero", 0)) < 2:
@@ -144,6 +155,8 @@ class Profile:
             found |= {"per_parameter": self.per_parameter, "flat_parameters": self.flat_parameters}
         elif merged.get("zero", 0) < 3 and not job.get("sync_every"):
             found["overlap_dp"] = self.overlap_dp
+            if merged.get("zero") and self.overlap_dp:
+                found["overlap_refresh"] = self.overlap_refresh
         return found
 
 

@@ -158,6 +158,9 @@ class ParallelPlan:
     overlap_dp : bool
         reduce gradients beside the backward pass, gather weights beside the next forward pass; else in one bucket
         a chunk between the passes
+    overlap_refresh : bool
+        of ``overlap_dp``: weights whose update is split are gathered beside the next forward pass; else before it, as
+        Megatron-LM without ``overlap_param_gather`` does
     overlap_tp : bool
         compute weight gradients beside the reduction of the input's gradient (Transformer Engine's ``bulk``)
     tp_overlap : {"none", "ring", "pipeline", "userbuffers"}
@@ -240,6 +243,7 @@ class ParallelPlan:
     placeholders: Placeholders = "none"
     dropout: bool = False
     overlap_dp: bool = True
+    overlap_refresh: bool = True
     overlap_tp: bool = True
     tp_overlap: TpOverlap = "none"
     tp_overlap_chunks: int = 4

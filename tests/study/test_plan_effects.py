@@ -56,6 +56,12 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "plan.recompute_layers": [(2, {}, False), (2, {"plan.recompute": "full"}, True)],
     "plan.sequence_parallel": [(True, {}, False), (False, {"plan.tp": 2}, True)],
     "plan.overlap_dp": [(False, ALONE, False), (False, FSDP, False), (False, SYNC, False), (False, {}, True)],
+    "plan.overlap_refresh": [
+        (False, {}, False),
+        (False, FSDP, False),
+        (False, {"plan.zero": 1, "plan.overlap_dp": False}, False),
+        (False, {"plan.zero": 1, "steps": 2}, True),
+    ],
     "plan.overlap_tp": [(False, {}, False), (False, {"plan.tp": 2}, True)],
     "plan.tp_overlap": [("ring", {}, False), ("ring", {"plan.tp": 2}, True)],
     "plan.tp_overlap_chunks": [

@@ -29,6 +29,9 @@ _SCHEDULES = (
 _CP_EP = re.compile(r"\bCP (\d+), EP (\d+)\b")
 """How notes of tables without such columns give cp and ep."""
 
+_ASYNCHRONOUS = re.compile(r"\basync ?tp\b")
+"""How notes tell of PyTorch's asynchronous tensor parallelism (``torch/distributed/_symmetric_memory``)."""
+
 LAYER_METRICS = ("activations", "parameters+optimizer", "activation memory relative to no recompute")
 """Memory of the layers of the first stage: bytes of activations; of weights, gradients and optimizer; a percentage."""
 
@@ -81,7 +84,7 @@ def layout_of(row: StepRow, profile: Profile, kernels: Collection[str] = ()) -> 
         raise RefusedError("offload", f"offload {row.offload!r}")
     assumed: list[str] = []
     degrees: dict[str, Any] = _degrees(row, assumed)
-    seq_len, micro, batch = _batch(row, degrees, assumed)
+    seq_len, micro, batch = _batch(row, profile, degrees, assumed)
     notes = row.notes.lower()
     apart = "overlap off" in notes and "dp" in notes
     said: dict[str, Any] = {
@@ -97,6 +100,9 @@ def layout_of(row: StepRow, profile: Profile, kernels: Collection[str] = ()) -> 
         switches["attention"] = "flash"
     if switches["attention"] != profile.attention:
         assumed.append(f"attention: {switches['attention']}, the profile's is {profile.attention}")
+    if switches.get("sequence_parallel") and _ASYNCHRONOUS.search(notes):
+        switches["tp_overlap"] = "ring"
+        assumed.append("tp_overlap: ring, as PyTorch's asynchronous tensor parallelism sends part by part")
     if apart:
         switches |= {"overlap_dp": False, "overlap_tp": False, "tp_overlap": "none"}
     if row.metric in LAYER_METRICS:
@@ -137,7 +143,7 @@ def _noted(row: StepRow) -> tuple[int, int]:
     return (int(found[1]), int(found[2])) if found else (1, 1)
 
 
-def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[int, int, int]:
+def _batch(row: StepRow, profile: Profile, degrees: dict[str, int], assumed: list[str]) -> tuple[int, int, int]:
     """Sequence length, micro-batch and global batch."""
     if row.seq_len is None:
         raise RefusedError("batch", "the sequence length is not published")
@@ -157,6 +163,9 @@ def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[i
         micro = 1
         if row.grad_accum is not None and batch % (row.grad_accum * degrees["dp"]) == 0:
             micro = batch // (row.grad_accum * degrees["dp"])
+        elif profile.micro_batches_as_stages and degrees["pp"] > 1 and batch % (degrees["pp"] * degrees["dp"]) == 0:
+            micro = batch // (degrees["pp"] * degrees["dp"])
+            assumed.append("batch: as many micro-batches as stages, the profile's")
         else:
             assumed.append("batch: micro-batch 1")
     if batch % (micro * degrees["dp"]):
@@ -186,6 +195,9 @@ def _sharding(row: StepRow, profile: Profile, degrees: dict[str, int], assumed: 
             found["reshard"] = False
         if "fsdp 128" in text and ranks > 128:
             found["hsdp"] = 128
+        if profile.per_parameter and degrees["pp"] > 1:
+            found = {"zero": 1}
+            assumed.append("sharding: zero 1, as FSDP2 under a pipeline gathers and reduces once a step")
     elif row.zero_stage is not None:
         found["zero"] = row.zero_stage
     else:
@@ -232,6 +244,9 @@ def _schedule(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> dict
         name = next((name for words, name in _SCHEDULES if said.startswith(words)), None)
         if name is not None:
             return {"schedule": name, "vpp": row.vpp if name == "interleaved" else None}
+    if row.vpp is None and "interleaved 1f1b" in notes:
+        assumed.append("schedule: two chunks a stage; published as interleaved 1F1B")
+        return {"vpp": 2}
     if row.vpp is None:
         assumed.append("schedule: one chunk a stage")
     return {"vpp": row.vpp} if (row.vpp or 1) > 1 else {}

@@ -149,6 +149,8 @@ def sharding_notes(case: Case) -> Iterator[str]:
     each = plan.reduce_each if plan.reduce_each is not None else plan.zero == 2
     if plan.bucket_bytes is not None and (ranks == 1 or splits or not (plan.overlap_dp or each)):
         yield "plan.bucket_bytes: no effect with dp 1, where weights are split, or in one bucket without overlap_dp"
+    if not plan.overlap_refresh and (ranks == 1 or splits or plan.zero == 0 or not plan.overlap_dp):
+        yield "plan.overlap_refresh: no effect without plan.zero 1 or 2 over replicas and plan.overlap_dp"
     if not plan.overlap_dp and ranks > 1 and splits:
         yield "plan.overlap_dp: no effect on weights and gradients that travel with the passes, layer by layer"
     elif not plan.overlap_dp and ranks > 1 and each:

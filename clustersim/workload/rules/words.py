@@ -65,7 +65,7 @@ def word_faults(case: Case) -> Iterator[Fault]:
         if value not in names:
             nearest = nearest_name(str(value), names) or names[0]
             yield Fault(key=key, value=value, rule=f"must be one of {', '.join(names)}", nearest=nearest)
-    flags = ("dropout", "overlap_dp", "overlap_tp", "sequence_parallel", "reduce_each")
+    flags = ("dropout", "overlap_dp", "overlap_refresh", "overlap_tp", "sequence_parallel", "reduce_each")
     for name in (*flags, *_HOST_FLAGS, *_SHARDING_FLAGS, *_LAYOUT_FLAGS):
         value = getattr(plan, name)
         if not isinstance(value, bool) and not (name in ("sequence_parallel", "reduce_each") and value is None):
