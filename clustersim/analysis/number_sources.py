@@ -11,7 +11,7 @@ from clustersim.trace.timed_work import TimedWork
 __all__ = ["number_sources"]
 
 
-def number_sources(topology: Topology, timed: Sequence[TimedWork]) -> dict[str, str]:
+def number_sources(topology: Topology, timed: Sequence[TimedWork], *, table: str | None = None) -> dict[str, str]:
     """Sources by dotted name: those of the topology's parts, and of the kernel models in use.
 
     Parameters
@@ -19,6 +19,8 @@ def number_sources(topology: Topology, timed: Sequence[TimedWork]) -> dict[str, 
     topology : Topology
     timed : Sequence[TimedWork]
         ``record.timed`` of the run
+    table : str, optional
+        name of the table of the user's own measurements of kernels
 
     Returns
     -------
@@ -37,6 +39,8 @@ def number_sources(topology: Topology, timed: Sequence[TimedWork]) -> dict[str, 
                 f"{key}.".startswith(f"{part}.") or f"{part}.".startswith(f"{key}.") for part in parts[gpu.name] if part
             ):
                 found[f"kernels/{gpu.kernels.name}.{key}"] = source
+    if table is not None:
+        found[f"kernels/{table}.time_us"] = "measured: by the user, of shapes that it has or has one on each side of"
     return found
 
 

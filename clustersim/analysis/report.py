@@ -92,12 +92,15 @@ def _rows(answer: Mapping[str, Any], topology: Topology) -> list[tuple[str, str,
     used = np.unique(topology.gpu_of)
     unit = unit_of_speed(answer)
     capacity = min(topology.gpus[k].memory_bytes for k in used.tolist())
+    waited = answer["breakdown_s"]["host"]
+    host = [("host", _percent(waited / step), "GPUs wait for it")] if waited and step else []
     rows = [
         ("step time", seconds_text(step), _between(answer["step_time_interval_s"])),
         (f"{unit}/s", _number(answer[f"{unit}_per_s"]), f"{_number(answer[f'{unit}_per_s_per_gpu'])} per GPU"),
         ("MFU", _percent(answer["mfu"]), f"HFU {_percent(answer['hfu'])}"),
         ("bubble", _percent(answer["bubble_fraction"]), ""),
         ("exposed comm", _percent(answer["exposed_comm_fraction"]), by_axis),
+        *host,
         ("peak memory", bytes_text(held.get("gpu", 0)), f"of {bytes_text(capacity)} a GPU"),
     ]
     rows += [(f"  {tier}", bytes_text(nbytes), "") for tier, nbytes in held.items() if tier != "gpu"]

@@ -109,10 +109,11 @@ def _run_one(
             raise
         result = deadlock.result
     answer = summary(result)
+    table = setup.value("kernel_table")
+    sources = number_sources(result.topology, result.record.timed, table=None if table is None else Path(table).stem)
     if as_json:
         rows: dict[str, Any] = {}
         if verbose:
-            sources = number_sources(result.topology, result.record.timed)
             rows = {"collectives": result.collectives.to_dict("records"), "sources": sources}
         print_json(answer | rows | ({"definitions": _meanings()} if definitions else {}))
     else:
@@ -121,7 +122,6 @@ def _run_one(
             from clustersim.cli.collectives_text import collectives_text
             from clustersim.cli.sources_text import coverage_text, sources_text
 
-            sources = number_sources(result.topology, result.record.timed)
             print(f"\n{collectives_text(result.collectives)}")
             print(f"\n{coverage_text(answer['coverage'], answer['coverage_missing'])}")
             print(f"\n{sources_text(sources)}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +16,14 @@ from clustersim.collective.overlap import Overlap
 from clustersim.collective.seating import seatings
 from clustersim.collective.select import options, pin
 from clustersim.collective.traffic import Algorithm, GroupShape
+from clustersim.engine.clock import program_clock
 from clustersim.engine.exchange import option
 from clustersim.engine.local import LocalCost, local_cost, path_loads, paths
 from clustersim.engine.reduction_slots import ReductionSlots
 from clustersim.engine.system import GroupBlock, PathEdges, System
 from clustersim.faults import BadInput, Fault, nearest_name
+from clustersim.hardware.cpu import CPU
+from clustersim.hardware.gpu import GPU
 from clustersim.hardware.kernel import CostModel
 from clustersim.topology.meshes import Meshes, meshes
 from clustersim.topology.topology import Topology
@@ -190,22 +195,37 @@ def _local_costs(
 ) -> dict[tuple[int, int], tuple[LocalCost | None, ...]]:
     num_kinds = int(kind_of.max()) + 1 if len(kind_of) else 0
     pairs, examples = np.unique(program_of * max(num_kinds, 1) + kind_of, return_index=True)
-    costs: dict[tuple[int, Op], LocalCost] = {}
+    costs: dict[tuple[int, float], dict[Op, LocalCost]] = defaultdict(dict)  # stages share most of their ops
     table = {}
     for pair, rank in zip(pairs, examples, strict=True):
         program, kind = divmod(int(pair), num_kinds)
         d = int(device[rank])
         gpu, cpu = topology.gpus[topology.gpu_of[d]], topology.cpus[topology.cpu_of[d]]
-        row: list[LocalCost | None] = []
-        for op in programs[program].ops:
-            if isinstance(op, Collective):
-                row.append(None)
-                continue
-            if (kind, op) not in costs:  # stages share most of their ops
-                costs[kind, op] = local_cost(op, gpu, cpu, d, topology, cost, float(slowdown[rank]))
-            row.append(costs[kind, op])
-        table[program, kind] = tuple(row)
+        at = partial(_at_clock, programs[program], gpu, cpu, d, topology, cost, float(slowdown[rank]))
+        full = at(costs[kind, 1.0], 1.0)
+        clock = program_clock(programs[program], gpu, full)
+        found = full if clock == 1 else at(costs[kind, clock], clock)
+        table[program, kind] = tuple(None if isinstance(op, Collective) else found[op] for op in programs[program].ops)
     return table
+
+
+def _at_clock(
+    program: Arrays,
+    gpu: GPU,
+    cpu: CPU,
+    device: int,
+    topology: Topology,
+    cost: CostModel,
+    slowdown: float,
+    found: dict[Op, LocalCost],
+    clock: float,
+) -> dict[Op, LocalCost]:
+    """``found`` with what is missing of the program's ops, on a GPU at a part of its clock."""
+    slower = gpu.at_clock(clock)
+    for op in program.ops:
+        if op not in found and not isinstance(op, Collective):
+            found[op] = local_cost(op, slower, cpu, device, topology, cost, slowdown)
+    return found
 
 
 def _path_edges(

@@ -84,15 +84,17 @@ class AttentionModel:
         With N SMs, peak P, bandwidth W, F the FLOP, d the head's columns, and 128 rows and keys a block::
 
             blocks   = heads · ⌈queries/128⌉
+            filled   = heads · max(queries/128, 1)
             pair     = 4·d forward, 10·d backward
             padded   = heads · queries · ⌈keys/128⌉ · 128 · pair
             F_full   = padded, or under a mask min(padded, F + heads · queries · 64 · pair): half a block on its edge
-            a loop   = F_full / blocks / (P/N · peak · d/(d + head_half) · (backward if backward)) + block_latency
+            a loop   = F_full / filled / (P/N · peak · d/(d + head_half) · (backward if backward)) + block_latency
             longest  = the loop of a block that meets every key
             compute  = max(blocks · loop / N, longest) + wave · loop
             memory   = nbytes / (W · memory_fraction)
             total    = max(compute, memory) + start_latency · (2 if backward)
 
+        A loop is that of a block whose queries are all there: one more token never makes it shorter.
         There is a mask where F is below 0.99 · heads · queries · keys · pair.
 
         Parameters
@@ -124,10 +126,11 @@ class AttentionModel:
         edge = flops + heads * queries * (BLOCK / 2) * a_pair
         full = np.where(masked, np.minimum(edge, padded), padded)
         blocks = heads * np.ceil(queries / BLOCK)
+        filled = heads * np.maximum(queries / BLOCK, 1)
         rate = flop_per_s / num_sms * self.peak * head_dim / (head_dim + self.head_half)
         rate = rate * np.where(backward, self.backward, 1.0)
-        loop = full / blocks / rate + self.block_latency
-        longest = padded / blocks / rate + self.block_latency
+        loop = full / filled / rate + self.block_latency
+        longest = padded / filled / rate + self.block_latency
         compute = np.maximum(blocks * loop / num_sms, longest) + self.wave * loop
         memory = nbytes / (memory_bandwidth * self.memory_fraction)
         start = self.start_latency * np.where(backward, 2.0, 1.0)

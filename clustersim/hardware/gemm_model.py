@@ -49,8 +49,7 @@ class GemmModel:
     Parameters
     ----------
     peak : float
-        fraction of the dense peak that the main loop of the largest tile reaches; sustained, so that clocks which a
-        power limit lowers are in it
+        fraction of the dense peak that the main loop of the largest tile reaches
     tile_half : float
         how much slower small tiles are: the main loop of a tile of r × c is slower by ``1 + tile_half · (1/r + 1/c)``
     tile_latency : float
@@ -90,7 +89,7 @@ class GemmModel:
         batch: NDArray[np.float64],
         nbytes: NDArray[np.float64],
         *,
-        flop_per_s: float,
+        flop_per_s: float | NDArray[np.float64],
         num_sms: int,
         memory_bandwidth: float,
     ) -> GemmTimes:
@@ -114,7 +113,7 @@ class GemmModel:
             ``batch`` products of (m × k)·(k × n) each; a grouped product is one whose groups are alike
         nbytes : NDArray[float64], shape (num_products,)
             operands read and results written [B]
-        flop_per_s : float
+        flop_per_s : float or NDArray[float64], shape (num_products,)
             dense peak [FLOP/s]
         num_sms : int
         memory_bandwidth : float
@@ -137,7 +136,7 @@ class GemmModel:
         waves = self.wave * np.ceil(tiles / num_sms) + (1 - self.wave) * np.maximum(tiles / num_sms, 1)
         turns = np.maximum(np.ceil(inner / _PARTS / _STEP) * _STEP, _LEAST)
         slower = (1 + self.tile_half * _INVERSE) / (1 + self.tile_half * _LARGEST)
-        loop = (2 * num_sms / (flop_per_s * self.peak)) * (_ROWS * _COLUMNS * slower) * turns
+        loop = (2 * num_sms / (np.asarray(flop_per_s)[..., None] * self.peak)) * (_ROWS * _COLUMNS * slower) * turns
         compute = waves * (loop + self.tile_latency)
         sums = np.where(_PARTS > 1, _SUM_NBYTES * _PARTS, 0.0) * (many * rows * columns)
         memory = (traffic + sums) / (memory_bandwidth * self.memory_fraction)

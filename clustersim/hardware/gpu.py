@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from clustersim.hardware.checks import require_positive
 from clustersim.hardware.kernel_models import KernelModels
+from clustersim.hardware.power import Power
 from clustersim.units import Unit
 
 __all__ = ["GPU", "Efficiency"]
@@ -84,6 +85,8 @@ class GPU:
         of kernels without a shape, and of all where ``kernels`` is None
     kernels : KernelModels, optional
         what its kernels take by their shapes
+    power : Power, optional
+        what lowers its clock; None where it is not known, and the clock stays
     sources : Mapping[str, str]
         where each number comes from, or ``assumed``
 
@@ -102,6 +105,7 @@ class GPU:
     launch_latency: Annotated[float, Unit("s")]
     efficiency: Efficiency
     kernels: KernelModels | None = None
+    power: Power | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -123,3 +127,10 @@ class GPU:
         if dtype not in self.tensor_flop_per_s:
             raise KeyError(f"{self.name} has no {dtype} matrix units, only {', '.join(self.tensor_flop_per_s)}")
         return self.tensor_flop_per_s[dtype]
+
+    def at_clock(self, clock: float) -> GPU:
+        """The same device at a part of its full clock: all that it computes is slower, its memory is not."""
+        if clock == 1:
+            return self
+        matrix = {dtype: rate * clock for dtype, rate in self.tensor_flop_per_s.items()}
+        return replace(self, tensor_flop_per_s=matrix, vector_flop_per_s=self.vector_flop_per_s * clock)

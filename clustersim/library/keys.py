@@ -239,6 +239,7 @@ KEYS: Mapping[str, Key] = {
     "plan.overlap_dp": Key(Flag(), "gradients reduced beside the backward pass", True),
     "plan.overlap_refresh": Key(Flag(), "updated weights are gathered beside the next forward pass", True),
     "plan.overlap_tp": Key(Flag(), "weight gradients computed beside a reduction", True),
+    "plan.scatter_gather": Key(Flag(), "messages between stages in tp parts, gathered after", False),
     "plan.tp_overlap": Key(
         Word(("none", "ring", "pipeline", "userbuffers")),
         "products take and give tokens in parts: round the ranks, each by a collective, or gathered so and reduced so",

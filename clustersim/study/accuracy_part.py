@@ -9,7 +9,7 @@ from clustersim.readers import csv_records
 
 __all__ = ["part_ids", "write_part"]
 
-_EVERY = {"e2e_training": 16, "e2e_vtrain_single_node": 12, "memory_footprint": 3}
+_EVERY = {"e2e_training": 10, "e2e_vtrain_single_node": 12, "memory_footprint": 3}
 """File -> every how many rows of a family belong to the part; all of others, which cost little."""
 
 

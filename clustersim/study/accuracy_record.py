@@ -52,6 +52,8 @@ class RecordedErrors:
         under cards calibrated without what the row's own source measured
     shape_mape, shape_median : float, optional
         of kernels: under numbers fitted to other shapes
+    inside : float, optional
+        of predicted times and rates of steps: fraction in intervals made from other sources
     part_rows : int
         predicted rows of the part that tests predict
     part_mape : float, optional
@@ -79,6 +81,7 @@ class RecordedErrors:
     left_out_median: float | None = None
     shape_mape: float | None = None
     shape_median: float | None = None
+    inside: float | None = None
     part_rows: int = 0
     part_mape: float | None = None
 
@@ -152,6 +155,7 @@ def _errors(
         left_out_median=told["left_out"]["median_ape"],
         shape_mape=float(others.mean()) if len(others) else None,
         shape_median=float(np.median(others)) if len(others) else None,
+        inside=told["inside_interval"],
         part_rows=tried["num_predicted"],
         part_mape=tried["mape"],
     )

@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from clustersim.analysis.device_memory import DeviceMemory, device_memory
 from clustersim.analysis.fits import out_of_memory
 from clustersim.analysis.stage_memory import StageMemory, stage_memory, worst_stage
 from clustersim.analysis.summary import TIERS, summary
 from clustersim.engine.deadlock import Deadlock
 from clustersim.faults import BadInput
+from clustersim.hardware.gpu import GPU
 from clustersim.library.job import JobSetup
 from clustersim.study.point import Point, prepare, run_point
+from clustersim.trace.record import LaneRecord
 from clustersim.trace.result import Result
 
 __all__ = ["MemoryReport", "Trial", "memory_report"]
@@ -62,6 +65,24 @@ class MemoryReport:
         return worst_stage(self.stages)
 
     @property
+    def device(self) -> DeviceMemory:
+        """What the GPU of :attr:`worst` holds beside the ledger."""
+        result, worst = self.result, self.worst
+        return device_memory(worst, _lane(result, worst), _gpu(result, worst), result.chosen())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Those of the run, and whether it fits by less than what no program accounts for."""
+        device, capacity = self.device.device_bytes, self.worst.capacity_bytes
+        if not self.fits or device <= capacity:
+            return tuple(self.result.warnings)
+        over = (device - capacity) / 2**20
+        return (
+            *self.result.warnings,
+            f"memory: it fits, but with the CUDA context, cuBLAS and communicators, an estimate, by {over:.0f} MiB not",
+        )
+
+    @property
     def fits(self) -> bool | None:
         """Whether every store has room; None where the run did not end and nothing was over by then."""
         if out_of_memory(self.result.record, self.result.topology) is not None:
@@ -70,14 +91,14 @@ class MemoryReport:
 
     @property
     def largest_micro_batch(self) -> int | None:
-        """The largest that fits, 0 when none does; None where none was tried."""
-        if self.trials is None:
+        """The largest that fits, 0 when none does; None where none was tried, or a run did not end."""
+        if self.trials is None or any(trial.fits is None and trial.peak_bytes is not None for trial in self.trials):
             return None
         return max((trial.micro_batch for trial in self.trials if trial.fits), default=0)
 
     def answer(self) -> dict[str, Any]:
         """The fields of ``memory --json``."""
-        said, worst = summary(self.result), self.worst
+        said, worst, device = summary(self.result), self.worst, self.device
         return {
             "job": said["job"],
             "status": said["status"],
@@ -87,13 +108,20 @@ class MemoryReport:
             "capacity_bytes": worst.capacity_bytes,
             "peak_op": worst.peak_op,
             "by_category": dict(worst.by_category),
+            "device": {
+                "allocated_bytes": device.allocated_bytes,
+                "reserved_bytes": device.reserved_bytes,
+                "context_bytes": device.context_bytes,
+                "communicator_bytes": device.communicator_bytes,
+                "device_bytes": device.device_bytes,
+            },
             "by_tier": {tier: said["peak_memory_bytes"][tier] for tier in TIERS},
             "stages": [_stage(stage) for stage in self.stages],
             "largest_micro_batch": self.largest_micro_batch,
             "micro_batches_tried": None if self.trials is None else [asdict(trial) for trial in self.trials],
             "out_of_memory": said["out_of_memory"],
             "plan": said["plan"],
-            "warnings": said["warnings"],
+            "warnings": list(dict.fromkeys([*said["warnings"], *self.warnings])),
         }
 
 
@@ -164,11 +192,20 @@ def _trials(
 def _never_fits(result: Result) -> bool:
     """Whether what is held throughout is more than there is: no micro-batch changes that."""
     for stage in stage_memory(result.record, result.topology):
-        lane = result.record.lanes[int(result.record.lane_of[stage.job][stage.rank])]
-        held = sum(nbytes for key, nbytes in lane.arrays.resident.items() if key.startswith("gpu/"))
+        held = sum(nbytes for key, nbytes in _lane(result, stage).arrays.resident.items() if key.startswith("gpu/"))
         if held > stage.capacity_bytes:
             return True
     return False
+
+
+def _lane(result: Result, stage: StageMemory) -> LaneRecord:
+    return result.record.lanes[int(result.record.lane_of[stage.job][stage.rank])]
+
+
+def _gpu(result: Result, stage: StageMemory) -> GPU:
+    devices = result.record.jobs[stage.job].devices
+    place = stage.rank if devices is None else int(devices[stage.rank])
+    return result.topology.gpus[int(result.topology.gpu_of[place])]
 
 
 def _tried(point: Point, micro_batch: int, *, fold: bool) -> Trial:

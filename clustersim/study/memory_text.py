@@ -58,6 +58,12 @@ def _lines(report: MemoryReport) -> Iterator[str]:
         f"peak: {bytes_text(worst.peak_bytes)} of {bytes_text(worst.capacity_bytes)} ({100 * part:.0f} %) on rank "
         f"{worst.rank}{stage}, {at}{', ' if place else ''}{', '.join(place)}; most of it {most}"
     )
+    device = report.device
+    beside = device.context_bytes + device.communicator_bytes
+    yield (
+        f"on that GPU, an estimate: {bytes_text(device.device_bytes)}; its allocator's segments "
+        f"{bytes_text(device.reserved_bytes)} or more, CUDA context and NCCL {bytes_text(beside)}"
+    )
     for tier, nbytes in report.answer()["by_tier"].items():
         if nbytes and tier != "gpu":
             yield f"{tier}: {bytes_text(nbytes)} a rank at most"
@@ -77,7 +83,8 @@ def _largest(report: MemoryReport) -> str:
     if not trials:
         return "largest micro-batch that fits: none; what is held throughout leaves no room for any"
     tried = ", ".join(_tried(trial) for trial in trials)
-    return f"largest micro-batch that fits: {report.largest_micro_batch or 'none'} (tried {tried})"
+    largest = {None: "not known", 0: "none"}.get(report.largest_micro_batch, report.largest_micro_batch)
+    return f"largest micro-batch that fits: {largest} (tried {tried})"
 
 
 def _tried(trial: Trial) -> str:

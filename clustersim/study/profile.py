@@ -27,8 +27,8 @@ class Profile:
     Parameters
     ----------
     name, description : str
-    attention, dropout, overlap_dp, overlap_tp, tp_overlap, dispatch, context, per_parameter, placeholders,
-    recompute_modules
+    attention, dropout, overlap_dp, overlap_tp, scatter_gather, tp_overlap, dispatch, context, per_parameter,
+    placeholders, recompute_modules
         as in :class:`clustersim.workload.plan.ParallelPlan`
     sequence_parallel : bool
         with tp above 1
@@ -48,8 +48,6 @@ class Profile:
         parts that are computed again in any case, where a job says nothing of recomputation or that there is none
     overlap_refresh : bool
         as in a plan
-    micro_batches_as_stages : bool
-        a batch is cut into as many micro-batches as there are stages, where nothing is said
     overlap_p2p : bool
         messages between stages pass beside kernels with one chunk a stage, too; else ``wait_messages`` of a plan
     sources : Mapping[str, str]
@@ -65,6 +63,7 @@ class Profile:
     overlap_tp: bool
     zero: int
     counts_recompute: bool
+    scatter_gather: bool = False
     tp_overlap: TpOverlap = "none"
     dispatch: Dispatch = "all_to_all"
     context: Method = "zigzag"
@@ -85,7 +84,6 @@ class Profile:
     logged_losses: int = 0
     repeats: tuple[str, ...] = ()
     overlap_refresh: bool = True
-    micro_batches_as_stages: bool = False
     overlap_p2p: bool = True
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
@@ -129,6 +127,8 @@ class Profile:
             found |= {"overlap_tp": self.overlap_tp, "sequence_parallel": sequence_parallel}
         if sequence_parallel:
             found |= {"tp_overlap": self.tp_overlap, "batch_first": self.batch_first}
+        elif tp > 1 and pp > 1:
+            found["scatter_gather"] = self.scatter_gather
         if job.get("cp", 1) > 1:
             found["context"] = self.context
         if job.get("ep", 1) > 1:
@@ -155,7 +155,7 @@ class Profile:
             found |= {"per_parameter": self.per_parameter, "flat_parameters": self.flat_parameters}
         elif merged.get("zero", 0) < 3 and not job.get("sync_every"):
             found["overlap_dp"] = self.overlap_dp
-            if merged.get("zero") and self.overlap_dp:
+            if (merged.get("zero") or job.get("sharding")) and self.overlap_dp:
                 found["overlap_refresh"] = self.overlap_refresh
         return found
 

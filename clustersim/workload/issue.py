@@ -36,19 +36,21 @@ def issue(
     one op, up to and with the first kernel of the next: what stands first in a pass waits for it, and the rest
     follows, so that no pass starts before it is issued and the first kernel of the next waits for all calls of this
     one. What a host that is never late costs is the first kernel's call. Gradients that are reduced from hooks are
-    issued where the pass that makes them is. Without a GPU to wait for, the host stops at a *fence*: where it reads
-    what the device has computed.
+    issued where the pass that makes them is. The host itself waits at a *fence*: where it reads what the device has
+    computed.
 
-    ============== ===================================================================================================
-    ``eager``      a kernel is an operator
-    ``modules``    a product forward is a layer's call, two backward are one, since gradients of input and weights are
-                   made in one function; other kernels are operators (Megatron-LM, Transformer Engine)
-    ``compiled``   a product is an operator, other kernels are those of a compiled graph, which each pass of a layer
-                   enters once
+    =============== ===================================================================================================
+    ``eager``       a kernel is an operator
+    ``modules``     a product forward is a layer's call, two backward are one, since gradients of input and weights are
+                    made in one function; other kernels are operators (Megatron-LM, Transformer Engine)
+    ``compiled``    a product is an operator, other kernels are those of a compiled graph, which each pass of a layer
+                    enters once
     ``cuda_graphs`` each pass of a layer is one graph with its collectives, replayed by one layer's call
-    ============== ===================================================================================================
+    =============== ===================================================================================================
 
-    A call of a collective counts as one of a layer. The optimizer's kernels are operators.
+    A call of a collective counts as one of a layer. The optimizer's kernels are operators. Left out: operators that
+    launch nothing (views, transposes that only change strides), hooks, the allocator, and the bound on calls that wait
+    for the device, about a thousand, which a host that runs ahead comes up against.
 
     Parameters
     ----------

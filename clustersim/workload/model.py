@@ -113,6 +113,10 @@ class Model:
     mtp : int
         multi-token-prediction modules of DeepSeek-V3: two norms, a matrix of 2h × h, a layer as the last one and a
         norm, with the model's own embedding and head. They are trained, and are no part of :attr:`num_parameters`
+    mtp_layout : str
+        letters, as in ``layout``, of the layers of one module; empty: one layer, as the last
+    mtp_repeated : bool
+        the modules are one and the same, met ``mtp`` times (Nemotron 3 Super)
     layout : str
         a letter a layer, for layers of one sublayer: M Mamba, * attention, - MLP, E experts (Nemotron-H)
     experts : Experts, optional
@@ -174,6 +178,8 @@ class Model:
     pooler: bool = False
     num_classes: int = 0
     mtp: int = 0
+    mtp_layout: str = ""
+    mtp_repeated: bool = False
     layout: str = ""
     experts: Experts | None = None
     latent: LatentAttention | None = None
@@ -201,6 +207,10 @@ class Model:
         mixer: Sublayer = "latent_attention" if self.latent else "linear_attention" if self.linear else "attention"
         crossed: tuple[Sublayer, ...] = ("cross_attention",) if self.encoder else ()
         return (mixer, *crossed, "experts" if self.experts and self.experts.at(index) else "mlp")
+
+    def mtp_layers(self) -> tuple[tuple[Sublayer, ...], ...]:
+        """Sublayers of each layer of one multi-token-prediction module."""
+        return tuple((LAYOUT[letter],) for letter in self.mtp_layout) or (self.layer(self.num_layers - 1),)
 
     def window_at(self, index: int) -> int | None:
         """Tokens that attention in layer ``index`` looks back on; None: the whole sequence, or no attention."""
@@ -248,6 +258,11 @@ class Model:
     def qkv_features(self) -> int:
         """Columns of queries, keys and values of one token, (a + 2k)·d; not under ``latent``."""
         return (self.num_heads + 2 * self.num_kv_heads) * self.head_dim
+
+    @property
+    def expert_width(self) -> int:
+        """Width of the tokens that routed experts meet: h, or that of latent experts."""
+        return self.hidden if self.experts is None else self.experts.width(self.hidden)
 
     @property
     def layer_matrices(self) -> dict[str, tuple[int, int]]:

@@ -43,15 +43,14 @@ def _check_count(model: Model, name: str, least: int, most: int) -> None:
 
 
 def _check_layout(model: Model) -> None:
-    if not model.layout:
-        return
-    if wrong := set(model.layout) - set(LAYOUT):
-        raise ValueError(f"layout: {min(wrong)!r} must be one of {' '.join(LAYOUT)}")
-    if len(model.layout) != model.num_layers:
+    for name in ("layout", "mtp_layout"):
+        if wrong := set(getattr(model, name)) - set(LAYOUT):
+            raise ValueError(f"{name}: {min(wrong)!r} must be one of {' '.join(LAYOUT)}")
+        for letter, part in (("M", "mamba"), ("E", "experts")):
+            if letter in getattr(model, name) and getattr(model, part) is None:
+                raise ValueError(f"{name}: {letter} must not appear without {part}")
+    if model.layout and len(model.layout) != model.num_layers:
         raise ValueError(f"layout: {len(model.layout)} letters must be one for each of the {model.num_layers} layers")
-    for letter, part in (("M", "mamba"), ("E", "experts")):
-        if letter in model.layout and getattr(model, part) is None:
-            raise ValueError(f"layout: {letter} must not appear without {part}")
 
 
 def _unused(model: Model) -> set[str]:
@@ -100,6 +99,9 @@ def _parts(model: Model) -> Iterator[tuple[str, object, str]]:
         yield "max_seq_len", model.max_seq_len, f"must be {model.patches.num_tokens}, and vocab 0, for an image"
     if model.mtp and (model.encoder or model.tower or model.patches or not model.head):
         yield "mtp", model.mtp, "must be 0 but for a decoder with a head"
+    for name in ("mtp_layout", "mtp_repeated"):
+        if getattr(model, name) and not model.mtp:
+            yield name, getattr(model, name), "must be left out without mtp"
     if model.adapters:
         legal = {name for run in model.layer_runs() for name in targets(model, run.sublayers)}
         for name in model.adapters.targets:

@@ -10,7 +10,7 @@ from clustersim.workload.sublayer import Sublayer, matmul_parameters, matrices
 if TYPE_CHECKING:
     from clustersim.workload.model import Model
 
-__all__ = ["ModelFlops", "forward_flops", "layer_flops", "training_flops"]
+__all__ = ["ModelFlops", "forward_flops", "layer_flops", "mtp_flops", "training_flops"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,9 +108,7 @@ def forward_flops(model: Model, seq_len: int, *, encoder_seq_len: int | None = N
     for run in model.layer_runs():
         found += _layer(model, run.sublayers, run.window, seq_len, encoded) * run.count
     if model.mtp:
-        last = model.num_layers - 1
-        module = _layer(model, model.layer(last), model.window_at(last), seq_len, encoded)
-        found += (module + ModelFlops(matmul=2 * seq_len * (2 * model.hidden**2 + _outer(model)))) * model.mtp
+        found += mtp_flops(model, seq_len) * model.mtp
     found += ModelFlops(matmul=2 * sum(rows * columns * n for rows, columns, n in model.sequence_matrices.values()))
     if model.encoder_stack is not None:
         found += forward_flops(model.encoder_stack, encoded)
@@ -122,6 +120,15 @@ def forward_flops(model: Model, seq_len: int, *, encoder_seq_len: int | None = N
 def layer_flops(model: Model, index: int, seq_len: int) -> ModelFlops:
     """FLOP of one sequence forward through layer ``index``, adapters not counted."""
     return _layer(model, model.layer(index), model.window_at(index), seq_len, seq_len)
+
+
+def mtp_flops(model: Model, seq_len: int) -> ModelFlops:
+    """FLOP of one sequence forward through one multi-token-prediction module, its head included."""
+    module = ModelFlops(matmul=2 * seq_len * (2 * model.hidden**2 + _outer(model)))
+    window = None if model.mtp_layout else model.window_at(model.num_layers - 1)
+    for sublayers in model.mtp_layers():
+        module += _layer(model, sublayers, window, seq_len, seq_len)
+    return module
 
 
 def _outer(model: Model) -> int:

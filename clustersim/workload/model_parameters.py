@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clustersim.workload.sublayer import matmul_parameters, parameters, targets
+from clustersim.workload.sublayer import Sublayer, matmul_parameters, parameters, targets
 
 if TYPE_CHECKING:
     from clustersim.workload.model import Model
@@ -27,7 +27,10 @@ def norm_parameters(model: Model, width: int) -> int:
 
 def layer_norm_parameters(model: Model, index: int) -> int:
     """Parameters of the norms of layer ``index``: one a sublayer, two with ``post_norms``, and those of q and k."""
-    sublayers = model.layer(index)
+    return _norms(model, model.layer(index))
+
+
+def _norms(model: Model, sublayers: tuple[Sublayer, ...]) -> int:
     norms = (1 if model.shared_norm else len(sublayers)) * (1 + model.post_norms)
     on_heads = model.qk_norm and "attention" in sublayers
     return norms * norm_parameters(model, model.hidden) + on_heads * 2 * norm_parameters(model, model.head_dim)
@@ -81,10 +84,12 @@ def parameters_by_part(model: Model) -> dict[str, int]:
 
 
 def mtp_parameters(model: Model) -> int:
-    """Parameters of the modules that predict further tokens."""
-    last = model.num_layers - 1
-    layer = sum(parameters(model, name) for name in model.layer(last)) + layer_norm_parameters(model, last)
-    return model.mtp * (2 * model.hidden**2 + 3 * norm_parameters(model, model.hidden) + layer)
+    """Parameters of the modules that predict further tokens; of one where it is repeated."""
+    norms, layers = 3 * norm_parameters(model, model.hidden), 0
+    for sublayers in model.mtp_layers() if model.mtp else ():
+        layers += sum(parameters(model, name) for name in sublayers) + _norms(model, sublayers)
+    modules = min(model.mtp, 1) if model.mtp_repeated else model.mtp
+    return modules * (2 * model.hidden**2 + norms + layers)
 
 
 def adapter_parameters(model: Model) -> int:

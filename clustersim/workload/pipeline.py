@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from clustersim.workload.op import Collective
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, Fragment
@@ -151,24 +152,25 @@ def _extend(
 
 
 def _receive(program: Program, chunk: StageChunk, unit: Unit, ahead: Sequence[int]) -> list[int]:
-    """Post the receive that a unit waits for; empty when its input is made on this stage."""
+    """Post the receive that a unit waits for, and the gathering of what came in parts.
+
+    Empty when its input is made on this stage.
+    """
     side = _SIDES.get(unit.kind)
     hop = None if side is None else chunk.hop_in if unit.kind == "F" else chunk.hop_out
     if side is None or not hop:
         return []
     slot = f"{message_slot(side.name, hop)}_in"
-    op = Collective(name=f"receive {side.what}", kind="recv", slot=slot, nbytes=chunk.message_nbytes, axis="pp")
-    return [
-        program.add(
-            op,
-            stream=f"pp {message_slot(side.name, hop)} receive",
-            after=ahead,
-            start_bytes={side.received_as: chunk.message_nbytes},
-            phase=side.name,
-            micro_batch=unit.micro_batch,
-            stage=chunk.virtual_stage,
-        )
-    ]
+    part, stream = _part(chunk), f"pp {message_slot(side.name, hop)} receive"
+    add = partial(program.add, phase=side.name, micro_batch=unit.micro_batch, stage=chunk.virtual_stage)
+    op = Collective(name=f"receive {side.what}", kind="recv", slot=slot, nbytes=part, axis="pp")
+    if chunk.message_parts == 1:
+        return [add(op, stream=stream, after=ahead, start_bytes={side.received_as: part})]
+    came = add(op, stream=stream, after=ahead, start_bytes={COMMUNICATION: part})
+    whole = chunk.message_nbytes
+    gather = Collective(name=f"all-gather {side.what}", kind="all_gather", slot="tp", nbytes=whole, axis="pp")
+    held = {side.received_as: whole}
+    return [add(gather, stream="tp", after=[came], start_bytes=held, end_bytes={COMMUNICATION: -part})]
 
 
 def _send(program: Program, chunk: StageChunk, unit: Unit, out: Sequence[int]) -> None:
@@ -179,7 +181,7 @@ def _send(program: Program, chunk: StageChunk, unit: Unit, out: Sequence[int]) -
         return
     slot = f"{message_slot(side.name, hop)}_out"
     program.add(
-        Collective(name=f"send {side.what}", kind="send", slot=slot, nbytes=chunk.message_nbytes, axis="pp"),
+        Collective(name=f"send {side.what}", kind="send", slot=slot, nbytes=_part(chunk), axis="pp"),
         stream=f"pp {message_slot(side.name, hop)} send",
         after=out,
         end_bytes={COMMUNICATION: -chunk.message_nbytes},
@@ -187,6 +189,11 @@ def _send(program: Program, chunk: StageChunk, unit: Unit, out: Sequence[int]) -
         micro_batch=unit.micro_batch,
         stage=chunk.virtual_stage,
     )
+
+
+def _part(chunk: StageChunk) -> int:
+    """What one rank sends or receives of a message [B]."""
+    return -(-chunk.message_nbytes // chunk.message_parts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -163,6 +163,10 @@ class ParallelPlan:
         Megatron-LM without ``overlap_param_gather`` does
     overlap_tp : bool
         compute weight gradients beside the reduction of the input's gradient (Transformer Engine's ``bulk``)
+    scatter_gather : bool
+        without sequence parallelism every rank of tp has the same activations: each sends its own part of them to the
+        next stage, where they are gathered (Narayanan et al., 2021, section 4.1; DeepSpeed's pipeline); else all of
+        them each. Megatron-Core sends them whole
     tp_overlap : {"none", "ring", "pipeline", "userbuffers"}
         products take gathered tokens, and give those to be reduced, in parts: as these go round the ranks; each with a
         collective of its own; the former by ring, the latter by pipeline, as Transformer Engine does by default. Under
@@ -245,6 +249,7 @@ class ParallelPlan:
     overlap_dp: bool = True
     overlap_refresh: bool = True
     overlap_tp: bool = True
+    scatter_gather: bool = False
     tp_overlap: TpOverlap = "none"
     tp_overlap_chunks: int = 4
     fusion: tuple[str, ...] = FUSED

@@ -39,6 +39,8 @@ class StageChunk:
         None: nowhere, at an end of the route
     message_nbytes : int
         activations, and gradients, between two stages [B]
+    message_parts : int
+        in which they go, one a rank that has them all, to be gathered where they come to
     """
 
     virtual_stage: int
@@ -49,6 +51,7 @@ class StageChunk:
     hop_in: int | None
     hop_out: int | None
     message_nbytes: int
+    message_parts: int = 1
 
     @property
     def parameters(self) -> int:
@@ -155,6 +158,7 @@ def stage_chunk(
         hop_in=hop_in,
         hop_out=hop_out,
         message_nbytes=shard.residual_nbytes,
+        message_parts=plan.tp if plan.scatter_gather and not shard.sequence_parallel else 1,
     )
 
 

@@ -59,7 +59,7 @@ def stage_program(
     waits = plan.launch != "none" and plan.wait_norm
     blocks = [p.block for chunk in chunks for p in chunk.placed]
     resident: Counter[str] = Counter()
-    updates, gathered = [], []
+    updates, gathered, copied = [], [], 0
     checked: list[Kernel] = []
     for kind in kinds:
         own = weights_of(kind, blocks, shard, plan)
@@ -69,6 +69,7 @@ def stage_program(
             updates.append(replace(own.update(), kernels=own.step()))
         elif own.parameters:
             updates.append(own.update())
+        copied += own.update_workspace()
         whole = own.gathered_nbytes()
         if whole:
             gathered.append(
@@ -95,10 +96,17 @@ def stage_program(
         shared = write_shared(program, chunks, reduced, shard, plan)
         ready = sorted({*(r.op for r in reduced), *shared, *trail.exits})
         whole_here = [program.add(op, stream=op.slot, after=ready, phase="optimizer") for op in gathered]
-        before = whole_here or ready
+        before, room = whole_here or ready, {WORKSPACE: copied} if copied else None
         if checked:
-            before = [program.add(check, stream="compute", after=before, phase="optimizer")]
-        update = program.add(step, stream="compute", after=before, phase="optimizer")
+            before = [program.add(check, stream="compute", after=before, start_bytes=room, phase="optimizer")]
+        update = program.add(
+            step,
+            stream="compute",
+            after=before,
+            start_bytes=None if checked else room,
+            end_bytes={WORKSPACE: -copied} if copied else None,
+            phase="optimizer",
+        )
         if checked:
             fences[update] = before
         exchanged = update

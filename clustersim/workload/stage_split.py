@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from clustersim.workload.model import Model
-from clustersim.workload.model_flops import layer_flops
+from clustersim.workload.model_flops import layer_flops, mtp_flops
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.stages import Chunk, split
 
@@ -45,7 +45,7 @@ def _by_flops(model: Model, num_places: int, seq_len: int) -> tuple[int, ...]:
     """Forward FLOP, to which those of the backward pass are in proportion; the head and its modules on the last."""
     costs = [layer_flops(model, layer, seq_len).total for layer in range(model.num_layers)]
     head = 2 * seq_len * sum(rows * columns for rows, columns in model.outer_matrices.values())
-    module = head + costs[-1] + 2 * seq_len * 2 * model.hidden**2
+    module = mtp_flops(model, seq_len).total
     return tuple(least_largest(costs, num_places, behind=head + model.mtp * module))
 
 

@@ -59,8 +59,7 @@ class Weights:
 
         Under bf16 and Adam 2 bytes of weight, 4 of gradient in fp32 and 12 of optimizer: a master copy and two
         averages; in fp32 4 + 4 + 8. A quantised recipe adds the copies of the hidden matrices that its products read.
-        Buckets are views of the gradients and are reduced in place. Left out: the fp32 copy of 16-bit gradients that
-        Megatron-LM makes for its update.
+        Buckets are views of the gradients and are reduced in place.
 
         Raises
         ------
@@ -138,6 +137,17 @@ class Weights:
             memory_pass(gradient * self._part(self.gradient_shards), dtype="fp32"),
             *(weight_cast(recipe, self.matrices) if self.weight_shards == 1 else ()),
         )
+
+    def update_workspace(self) -> int:
+        """What is held only during the update: an fp32 copy of 16-bit gradients, where there are fp32 weights [B].
+
+        References
+        ----------
+        Megatron-Core, ``optimizer/optimizer.py``, ``_copy_model_grads_to_main_grads``; DeepSpeed,
+        ``runtime/zero/stage_1_and_2.py``, ``step``: of a rank's part.
+        """
+        copied = find_recipe(self.recipe).master is not None and self.gradient_dtype != "fp32"
+        return copied * WIDTH["fp32"] * self._part(self.state_shards)
 
     def gathered_nbytes(self) -> int:
         """What the ranks of an update gather for it of matrices that are split [B]."""

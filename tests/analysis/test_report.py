@@ -1,4 +1,4 @@
-"""The title of a report says how replicas divide what they hold."""
+"""The title of a report says how replicas divide what they hold, a line how long GPUs wait for their hosts."""
 
 from __future__ import annotations
 
@@ -35,3 +35,17 @@ def test_sharding(plan: dict[str, Any], words: str) -> None:
     cluster = cs.load_topology("dgx-h100", nodes=1)
     text = report(cs.summary(cs.simulate(cluster, job)), cluster)
     assert text.splitlines()[1] == f"dp 8; 1f1b, {words}, recompute none"
+
+
+def test_a_host_that_is_late_has_a_line() -> None:
+    cluster = cs.load_topology("dgx-h100", nodes=1)
+
+    def lines(**plan: Any) -> list[str]:
+        whole = cs.ParallelPlan(dp=8, **plan)
+        job = cs.training_step(cs.load_model("gpt2"), whole, global_batch=8, micro_batch=1, seq_len=128)
+        told = report(cs.summary(cs.simulate(cluster, job)), cluster).splitlines()
+        return [line for line in told if line.strip().startswith("host")]
+
+    assert lines() == []
+    (line,) = lines(launch="eager")
+    assert 0 < float(line.split()[1]) < 100

@@ -82,6 +82,8 @@ STATED = {
     "qwen3-30b-a3b": (30.5, 3.3),
     "qwen3-235b-a22b": (235, 22),
     "nemotron-h-8b": (8.1, 8.1),
+    "nemotron-3-nano": (31.6, 3.6),
+    "nemotron-3-super": (120.6, 12.7),
 }
 
 # Table 1 of arXiv 2104.04473 [billions]. Its formula leaves out the final norm, 2h of them.

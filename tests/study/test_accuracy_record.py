@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,10 +100,19 @@ def test_a_part_is_chosen_by_place(tmp_path: Path) -> None:
     rows = [f"{k},{'x' if k % 2 else ''},lab,{k}" for k in range(60)]
     source = tmp_path / "e2e_training.csv"
     source.write_text("\n".join(["id,family,source,value", *rows]) + "\n")
-    assert part_ids(source) == {"0", "32", "1", "33"}
+    assert part_ids(source) == {"0", "20", "40", "1", "21", "41"}
     (tmp_path / "part").mkdir()
     part = write_part(source, tmp_path / "part")
-    assert part.read_text().splitlines() == ["id,family,source,value", *(rows[k] for k in (0, 1, 32, 33))]
+    assert part.read_text().splitlines() == ["id,family,source,value", *(rows[k] for k in (0, 1, 20, 21, 40, 41))]
     whole = tmp_path / "mine.csv"
     whole.write_text(source.read_text())
     assert len(part_ids(whole)) == 60
+
+
+def test_intervals_are_told_where_there_are_any(records: list[RecordedErrors]) -> None:
+    assert "| inside |" not in page(records, {})
+    rows = [replace(one, interval=(60.0, high)) for one, high in zip(ROWS[:2], (99.0, 120.0), strict=True)]
+    report = replace(REPORT, files=(replace(REPORT.files[0], rows=tuple(rows)),))
+    told = record(report, parts={"collectives.csv": frozenset()}, shapes={})
+    assert told[0].inside == 0.5
+    assert "| inside |" in page(told, {})

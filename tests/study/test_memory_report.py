@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from clustersim.analysis.summary import summary
@@ -70,3 +72,20 @@ def test_the_text_names_every_stage_the_owner_and_what_was_tried(report: MemoryR
     for row in rows:
         assert sum(float(cell) for cell in row[1:-1]) == pytest.approx(float(row[-1]), abs=0.03)
     assert [int(row[0]) for row in rows] == [0, 1]
+
+
+def test_what_no_program_accounts_for_is_told_where_it_decides(setup: JobSetup) -> None:
+    loose = memory_report(setup, search=False)
+    assert loose.warnings == loose.result.warnings
+    device = loose.answer()["device"]
+    parts = ("reserved_bytes", "context_bytes", "communicator_bytes")
+    assert device["device_bytes"] == sum(device[name] for name in parts) > loose.worst.peak_bytes
+    room = loose.worst.room_bytes - 64 * 2**20
+    tight = replace(loose, stages=[replace(loose.worst, capacity_bytes=loose.worst.capacity_bytes - room)])
+    assert any("by" in warning and "MiB not" in warning for warning in tight.answer()["warnings"])
+
+
+def test_a_run_that_does_not_end_says_nothing_of_the_largest(setup: JobSetup) -> None:
+    report = memory_report(setup.with_values({"limits.num_events": 20}))
+    assert (report.fits, report.largest_micro_batch) == (None, None)
+    assert "largest micro-batch that fits: not known" in " ".join(memory_text(report).split())

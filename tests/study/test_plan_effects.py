@@ -63,6 +63,12 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (False, {"plan.zero": 1, "steps": 2}, True),
     ],
     "plan.overlap_tp": [(False, {}, False), (False, {"plan.tp": 2}, True)],
+    "plan.scatter_gather": [
+        (True, {}, False),
+        (True, {"plan.tp": 2}, False),
+        (True, {"plan.tp": 2, "plan.pp": 2}, False),
+        (True, {"plan.tp": 2, "plan.pp": 2, "plan.sequence_parallel": False}, True),
+    ],
     "plan.tp_overlap": [("ring", {}, False), ("ring", {"plan.tp": 2}, True)],
     "plan.tp_overlap_chunks": [
         (2, {"plan.tp": 2, "plan.tp_overlap": "ring"}, False),
@@ -75,7 +81,7 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (True, {"plan.launch": "modules", "plan.pp": 2}, True),
     ],
     "plan.launch": [("eager", {}, True)],
-    "plan.fusion": [((), {}, False), ((), {"plan.dropout": True}, True)],
+    "plan.fusion": [(("gradients",), {}, False), (("gradients",), {"plan.dropout": True}, True)],
     "plan.loss": [("fused", {}, True)],
     "plan.clip": [(False, {}, True)],
     "plan.update_kernels": [("foreach", {}, True)],

@@ -41,7 +41,7 @@ def test_every_named_profile_is_shipped() -> None:
 
 def test_unknown_names_have_a_nearest() -> None:
     with pytest.raises(BadInput) as error:
-        load_profile("megatron-2022")
+        load_profile("megatron-2000")
     assert error.value.faults[0].nearest in NAMES
 
 

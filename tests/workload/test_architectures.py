@@ -392,6 +392,9 @@ def test_architecture(model: Model, architecture: str) -> None:
         (VIT, {"max_seq_len": 11}, "max_seq_len: 11 must be 10, and vocab 0, for an image"),
         (MAMBA, {"experts": EXPERTS}, "mamba: Mamba must have a layout beside other sublayers"),
         (T5, {"mtp": 1}, "mtp: 1 must be 0 but for a decoder with a head"),
+        (LLAMA, {"mtp_layout": "*"}, "mtp_layout: \\* must be left out without mtp"),
+        (LLAMA, {"mtp": 1, "mtp_layout": "E"}, "mtp_layout: E must not appear without experts"),
+        (LLAMA, {"mtp_repeated": True}, "mtp_repeated: True must be left out without mtp"),
         (MIXTRAL, {"adapters": LoRA(rank=2, targets=("up",))}, "adapters.targets: up must be one of k, o, q, v"),
     ],
 )

@@ -239,6 +239,37 @@ def test_a_module_that_predicts_a_second_token(moe: Model, flops_of: Callable[..
     assert halves == whole + embedding  # the last stage has a copy of it
 
 
+def test_a_repeated_module_is_met_twice_and_held_once(
+    moe: Model, flops_of: Callable[..., int], run_untimed: Any
+) -> None:
+    once, twice = replace(moe, mtp=1, mtp_layout="*E"), replace(moe, mtp=2, mtp_layout="*E", mtp_repeated=True)
+    assert once.mtp_parameters == twice.mtp_parameters == replace(twice, mtp_repeated=False).mtp_parameters // 2
+    one, two = step(once, ep=4), step(twice, ep=4)
+    assert one.programs[0].resident["gpu/weights"] == two.programs[0].resident["gpu/weights"]
+    assert 2 * (one.ledger.model_flops - step(moe, ep=4).ledger.model_flops) == (
+        two.ledger.model_flops - step(moe, ep=4).ledger.model_flops
+    )
+    run = run_untimed(two)
+    assert run.complete
+    assert not any(run.left.values())
+    done = sum(flops_of(two.programs[k]) for k in two.program_of)
+    assert done == two.ledger.model_flops + BATCH * (LAYERS + 2) * moe.attention_features * S**2
+
+
+def test_latent_experts_send_and_compute_in_their_own_width(moe: Model, flops_of: Callable[..., int]) -> None:
+    assert moe.experts is not None
+    latent = replace(moe, experts=replace(moe.experts, latent=H // 4))
+    wide, narrow = step(moe, ep=4), step(latent, ep=4)
+    arrays = [job.programs[0].arrays() for job in (wide, narrow)]
+    sent = [{op.nbytes for op in a.ops if op.name.startswith(("dispatch", "combine"))} for a in arrays]
+    assert sent[1] == {nbytes // 4 for nbytes in sent[0]}
+    done = sum(flops_of(narrow.programs[k]) for k in narrow.program_of)
+    assert done == narrow.ledger.model_flops + BATCH * LAYERS * moe.attention_features * S**2
+    assert narrow.programs[0].resident["gpu/weights"] == wide.programs[0].resident["gpu/weights"] - 2 * LAYERS * (
+        E // 4 * (EXPERT - EXPERT // 4) - 2 * H * (H // 4)
+    )
+
+
 @pytest.mark.parametrize(
     "plan",
     [{"dispatch": "deepep"}, {"overlap_dispatch": 2}, {"overlap_shared": True}, {"fp8_dispatch": True}],

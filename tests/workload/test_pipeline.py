@@ -72,3 +72,26 @@ def test_a_send_waits_for_its_unit_and_holds_nothing_up(llama: Model) -> None:
             assert max(before) in ends
             after = arrays.edges[arrays.edges[:, 0] == send, 1]
             assert {arrays.streams[s] for s in arrays.stream[after]} <= {f"pp {way} send"}
+
+
+def test_messages_in_parts_are_gathered_before_their_unit(llama: Model) -> None:
+    """Each rank of tp sends 1/tp of what all of them have, and a gathering of the whole follows each receive."""
+    plan = {"pp": 4, "tp": 2, "sequence_parallel": False}
+    for whole, parts in zip(programs(llama, **plan), programs(llama, **plan, scatter_gather=True), strict=True):
+        for way in ("forward", "backward"):
+            for side in ("in", "out"):
+                before, after = (sent(arrays, f"{way}_{side}") for arrays in (whole, parts))
+                assert len(after) == len(before)
+                assert [2 * nbytes for nbytes in after] == before
+        received = [*sent(whole, "forward_in"), *sent(whole, "backward_in")]
+        gathered = [
+            parts.ops[parts.op[n]].nbytes
+            for n in parts.slots()["tp"]
+            if parts.ops[parts.op[n]].name in ("all-gather activations", "all-gather gradients")
+        ]
+        assert sorted(gathered) == sorted(received)
+
+
+def sent(arrays: Arrays, slot: str) -> list[int]:
+    """Bytes of each message on a slot."""
+    return [arrays.ops[arrays.op[n]].nbytes for n in arrays.slots().get(slot, [])]

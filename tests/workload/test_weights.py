@@ -226,3 +226,14 @@ def test_an_own_optimizer_is_taken_as_it_is() -> None:
     )
     step = Weights(parameters=1000, recipe="bf16", optimizer=own, gradient_dtype="fp32", state_shards=2).update()
     assert (step.name, step.nbytes) == ("sign", 500 * 4 + 500 * 12 + 1000 * 4)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "gradient_dtype", "shards", "expected"),
+    [("fp16", "fp16", 1, 4000), ("bf16", "bf16", 4, 1000), ("bf16", "fp32", 1, 0), ("fp32", "bf16", 1, 0)],
+)
+def test_an_update_of_fp32_weights_copies_16_bit_gradients(
+    recipe: str, gradient_dtype: Dtype, shards: int, expected: int
+) -> None:
+    weights = Weights(parameters=1000, recipe=recipe, gradient_dtype=gradient_dtype, state_shards=shards)
+    assert weights.update_workspace() == expected

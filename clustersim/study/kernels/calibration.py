@@ -180,7 +180,7 @@ def _fit_part(
 def _products(rows: Sequence[MeasuredKernel], models: KernelModels) -> Callable[[GemmModel], Array]:
     gpu, beside = _beside(rows, models)
     shapes = _columns([row.kernel for row in rows], "m", "n", "k", "batch", "nbytes")
-    peak = gpu.flop_per_s(rows[0].kernel.dtype)
+    peak = np.array([row.gpu.flop_per_s(row.kernel.dtype) for row in rows])
 
     def seconds(model: GemmModel) -> Array:
         times = model.times(*shapes, flop_per_s=peak, num_sms=gpu.num_sms, memory_bandwidth=gpu.memory_bandwidth)

@@ -64,6 +64,10 @@ _ATTENTION = {
 
 _MODELS = {"Llama-2-70b-hf": "llama-2-70b", "Llama-2-7b-hf": "llama-2-7b"}
 
+_IN_SEQUENCE = ("Vidur",)
+"""Sources that time kernels as they follow each other in a model, on a device that is busy throughout: at the clock
+that its power limit leaves. The others time one kernel alone."""
+
 REASONS = (
     "no card of the hardware",
     "low confidence",
@@ -83,7 +87,7 @@ class MeasuredKernel:
     ----------
     row : KernelRow
     gpu : GPU
-        the card's
+        the card's, at the clock that the row was measured at
     kind : {"gemm", "attention", "memory"}
         what it is counted among
     kernels : tuple[Kernel, ...]
@@ -151,7 +155,19 @@ def _place(row: KernelRow) -> MeasuredKernel | str:
     if isinstance(kernels, str):
         return kernels
     seconds = _seconds(row, kernels)
-    return MeasuredKernel(row=row, gpu=_gpu(card), kind=kind, kernels=kernels, seconds=seconds)
+    gpu = _gpu(card)
+    if row.source.startswith(_IN_SEQUENCE):
+        gpu = gpu.at_clock(_clock(gpu, kernels, seconds))
+    return MeasuredKernel(row=row, gpu=gpu, kind=kind, kernels=kernels, seconds=seconds)
+
+
+def _clock(gpu: GPU, kernels: tuple[Kernel, ...], seconds: float) -> float:
+    """The clock that the power limit leaves beside kernels which keep the device busy."""
+    if gpu.power is None:
+        return 1.0
+    matrix_s = sum(k.count * k.flops / gpu.flop_per_s(k.dtype) for k in kernels if k.kind != "memory")
+    memory_s = sum(k.count * k.nbytes for k in kernels) / gpu.memory_bandwidth
+    return gpu.power.clock_when(matrix_s=matrix_s, memory_s=memory_s, seconds=seconds)
 
 
 @cache

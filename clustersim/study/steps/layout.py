@@ -3,34 +3,48 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.profile import Profile
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.precision import WIDTH
+from clustersim.workload.sharding import ZeroWithin
 
-__all__ = ["LAYER_METRICS", "MEMORY_METRICS", "Layout", "layout_of"]
+__all__ = ["LAYER_METRICS", "LAYER_TIME", "MEMORY_METRICS", "Layout", "layout_of"]
 
 _SCHEDULES = (
     ("1f1b-interleaved", "interleaved"),
-    ("zbb", "zb-h2"),
+    ("zbb", "zb-h1"),
     ("zbv", "zb-v"),
     ("v-half", "v-half"),
     ("v-min", "v-min"),
     ("zero bubble", "zb-h1"),
+    ("zero-bubble", "zb-h1"),
     ("dualpipe", "dualpipe"),
 )
-"""Words after "schedule" in a row's notes -> the schedule's name here."""
+"""Words after "schedule" in a row's notes -> the schedule's name here. Primus' zero bubble starts backward passes as
+soon as 1F1B does (``scheduler/algorithms/zerobubble.py``), as ZB-H1."""
 
 
 _CP_EP = re.compile(r"\bCP (\d+), EP (\d+)\b")
 """How notes of tables without such columns give cp and ep."""
 
-_ASYNCHRONOUS = re.compile(r"\basync ?tp\b")
-"""How notes tell of PyTorch's asynchronous tensor parallelism (``torch/distributed/_symmetric_memory``)."""
+_WITHIN = re.compile(r"zero-1 within (\d+)", re.IGNORECASE)
+"""How sources say that neighbours share one copy of the optimizer state, and all sum their gradients."""
+
+_ROUNDED = 0.05
+"""Part of a batch by which it may miss whole micro-batches on every replica: published ones are round numbers."""
+
+_MICRO = "batch: micro-batch 1"
+"""Where none is published, and the batch is more than one sequence a replica."""
+
+LAYER_TIME = "layer_forward_backward_time"
+"""Time of one layer, forward and backward, without embedding, head, optimizer and pipeline."""
 
 LAYER_METRICS = ("activations", "parameters+optimizer", "activation memory relative to no recompute")
 """Memory of the layers of the first stage: bytes of activations; of weights, gradients and optimizer; a percentage."""
@@ -49,6 +63,8 @@ class Layout:
         with dp
     global_batch, micro_batch, seq_len : int
     assumptions : tuple[str, ...]
+    published : bool
+        whether degrees and batch are the row's own
     """
 
     plan: ParallelPlan
@@ -56,6 +72,7 @@ class Layout:
     micro_batch: int
     seq_len: int
     assumptions: tuple[str, ...]
+    published: bool = True
 
     @property
     def num_ranks(self) -> int:
@@ -64,7 +81,12 @@ class Layout:
         return (plan.dp or 1) * plan.tp * plan.cp * plan.pp
 
 
-def layout_of(row: StepRow, profile: Profile, kernels: Collection[str] = ()) -> Layout:
+def layout_of(
+    row: StepRow,
+    profile: Profile,
+    recipe: Mapping[str, Any] = MappingProxyType({}),
+    kernels: Collection[str] = (),
+) -> Layout:
     """The plan and the batch of a row.
 
     Parameters
@@ -72,6 +94,8 @@ def layout_of(row: StepRow, profile: Profile, kernels: Collection[str] = ()) -> 
     row : StepRow
     profile : Profile
         which says what the row does not
+    recipe : Mapping[str, Any]
+        fields of the plan that take the place of the profile's
     kernels : Collection[str]
         attention kernels whose times are known on the row's GPU
 
@@ -84,7 +108,7 @@ def layout_of(row: StepRow, profile: Profile, kernels: Collection[str] = ()) -> 
         raise RefusedError("offload", f"offload {row.offload!r}")
     assumed: list[str] = []
     degrees: dict[str, Any] = _degrees(row, assumed)
-    seq_len, micro, batch = _batch(row, profile, degrees, assumed)
+    seq_len, micro, batch = _batch(row, degrees, assumed)
     notes = row.notes.lower()
     apart = "overlap off" in notes and "dp" in notes
     said: dict[str, Any] = {
@@ -92,25 +116,31 @@ def layout_of(row: StepRow, profile: Profile, kernels: Collection[str] = ()) -> 
         "ep": row.ep or _noted(row)[1],
         "sequence_parallel": _sequence_parallel(row, profile) if degrees["tp"] > 1 else None,
         **_sharding(row, profile, degrees, assumed),
-        **_recompute(row, profile, assumed),
+        **({} if "recompute" in recipe else _recompute(row, profile, assumed)),
         **_schedule(row, degrees, assumed),
     }
-    switches = profile.switches(said, replicas=degrees["dp"] * degrees["cp"], kernels=kernels)
+    switches = profile.switches({**said, **recipe}, replicas=degrees["dp"] * degrees["cp"], kernels=kernels)
     if "flashattention" in notes and "no flashattention" not in notes and switches["attention"] == "unfused":
         switches["attention"] = "flash"
     if switches["attention"] != profile.attention:
         assumed.append(f"attention: {switches['attention']}, the profile's is {profile.attention}")
-    if switches.get("sequence_parallel") and _ASYNCHRONOUS.search(notes):
-        switches["tp_overlap"] = "ring"
-        assumed.append("tp_overlap: ring, as PyTorch's asynchronous tensor parallelism sends part by part")
     if apart:
         switches |= {"overlap_dp": False, "overlap_tp": False, "tp_overlap": "none"}
     if row.metric in LAYER_METRICS:
         assumed.append("model: its layers alone, without embedding and head, as papers on memory count")
     if apart:
         assumed.append("overlap: off, as the row says")
-    plan = ParallelPlan(**{**switches, **said})
-    return Layout(plan=plan, global_batch=batch, micro_batch=micro, seq_len=seq_len, assumptions=tuple(assumed))
+    plan = ParallelPlan(**{**switches, **said, **recipe})
+    if row.metric == LAYER_TIME:
+        assumed.append("model: one layer of it, the difference of two and of one")
+    return Layout(
+        plan=plan,
+        global_batch=batch,
+        micro_batch=micro,
+        seq_len=seq_len,
+        assumptions=tuple(assumed),
+        published=batch == (row.global_batch or batch) and _MICRO not in assumed,
+    )
 
 
 def _degrees(row: StepRow, assumed: list[str]) -> dict[str, int]:
@@ -143,7 +173,7 @@ def _noted(row: StepRow) -> tuple[int, int]:
     return (int(found[1]), int(found[2])) if found else (1, 1)
 
 
-def _batch(row: StepRow, profile: Profile, degrees: dict[str, int], assumed: list[str]) -> tuple[int, int, int]:
+def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[int, int, int]:
     """Sequence length, micro-batch and global batch."""
     if row.seq_len is None:
         raise RefusedError("batch", "the sequence length is not published")
@@ -154,6 +184,9 @@ def _batch(row: StepRow, profile: Profile, degrees: dict[str, int], assumed: lis
     if batch is None and micro is not None and degrees["pp"] == 1 and row.metric not in MEMORY_METRICS:
         assumed.append("batch: one micro-batch a step")
         batch = micro * degrees["dp"]
+    if batch is None and row.metric in LAYER_METRICS:
+        assumed.append("batch: as many micro-batches in flight as the schedule lets in")
+        batch = (degrees["pp"] if (row.vpp or 1) > 1 else 1) * (micro or 1) * degrees["dp"]
     if batch is None and row.metric in MEMORY_METRICS:
         assumed.append("batch: twice as many micro-batches as stages; the peak is the same with more")
         batch = 2 * degrees["pp"] * (micro or 1) * degrees["dp"]
@@ -163,16 +196,21 @@ def _batch(row: StepRow, profile: Profile, degrees: dict[str, int], assumed: lis
         micro = 1
         if row.grad_accum is not None and batch % (row.grad_accum * degrees["dp"]) == 0:
             micro = batch // (row.grad_accum * degrees["dp"])
-        elif profile.micro_batches_as_stages and degrees["pp"] > 1 and batch % (degrees["pp"] * degrees["dp"]) == 0:
-            micro = batch // (degrees["pp"] * degrees["dp"])
-            assumed.append("batch: as many micro-batches as stages, the profile's")
-        else:
-            assumed.append("batch: micro-batch 1")
-    if batch % (micro * degrees["dp"]):
-        raise RefusedError(
-            "numbers", f"global batch {batch} is no multiple of micro-batch {micro} x dp {degrees['dp']}"
-        )
-    return row.seq_len, micro, batch
+        elif degrees["pp"] > 1 and row.metric in MEMORY_METRICS and row.metric not in LAYER_METRICS:
+            raise RefusedError("batch", "the micro-batch is not published, and what a stage holds goes with it")
+        elif batch > degrees["dp"]:
+            assumed.append(_MICRO)
+    return row.seq_len, micro, _whole(batch, micro, degrees["dp"], assumed)
+
+
+def _whole(batch: int, micro: int, dp: int, assumed: list[str]) -> int:
+    """The batch that is nearest to the published one and whole on every replica."""
+    nearest = max(1, round(batch / (micro * dp))) * micro * dp
+    if abs(nearest - batch) > _ROUNDED * batch:
+        raise RefusedError("numbers", f"global batch {batch} is no multiple of micro-batch {micro} x dp {dp}")
+    if nearest != batch:
+        assumed.append(f"batch: {nearest}; the published {batch} is no multiple of micro-batch {micro} x dp {dp}")
+    return nearest
 
 
 def _sequence_parallel(row: StepRow, profile: Profile) -> bool:
@@ -187,6 +225,7 @@ def _sharding(row: StepRow, profile: Profile, degrees: dict[str, int], assumed: 
     text = row.sharding.lower()
     ranks = degrees["dp"] * degrees["cp"]
     found: dict[str, Any] = {}
+    within = _WITHIN.search(text)
     if "zero-2 style" in text:
         found["zero"] = 2
     elif "fsdp" in text or "full_shard" in text or "shard_grad_op" in text:
@@ -195,15 +234,16 @@ def _sharding(row: StepRow, profile: Profile, degrees: dict[str, int], assumed: 
             found["reshard"] = False
         if "fsdp 128" in text and ranks > 128:
             found["hsdp"] = 128
-        if profile.per_parameter and degrees["pp"] > 1:
-            found = {"zero": 1}
-            assumed.append("sharding: zero 1, as FSDP2 under a pipeline gathers and reduces once a step")
+    elif within is not None and row.zero_stage in (1, None):
+        width = WIDTH["bf16"]
+        found |= {"sharding": ZeroWithin(inner=int(within[1]), weight=width, gradient=width), "gradient_dtype": "bf16"}
+        assumed.append("sharding: gradients summed over all ranks in the weights' dtype, as InternEvo does")
     elif row.zero_stage is not None:
         found["zero"] = row.zero_stage
     else:
         found["zero"] = profile.zero
         assumed.append(f"sharding: zero {profile.zero}, the profile's")
-    if "within" in text:
+    if "within" in text and "sharding" not in found:
         assumed.append(f"sharding: over all {ranks} ranks; published as {row.sharding!r}")
     if ranks == 1:
         found = {"zero": 0}
@@ -244,9 +284,6 @@ def _schedule(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> dict
         name = next((name for words, name in _SCHEDULES if said.startswith(words)), None)
         if name is not None:
             return {"schedule": name, "vpp": row.vpp if name == "interleaved" else None}
-    if row.vpp is None and "interleaved 1f1b" in notes:
-        assumed.append("schedule: two chunks a stage; published as interleaved 1F1B")
-        return {"vpp": 2}
     if row.vpp is None:
         assumed.append("schedule: one chunk a stage")
     return {"vpp": row.vpp} if (row.vpp or 1) > 1 else {}

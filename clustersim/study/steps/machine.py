@@ -31,14 +31,21 @@ _NETWORK: tuple[tuple[tuple[str, ...], dict[str, object]], ...] = (
     ),
     (("a100", "800 gb/s per node"), {"nics_per_node": 4}),
     (("a100", "4x200 gb/s"), {"nics_per_node": 4}),
+    (
+        ("v100", "jean zay", "omni-path"),
+        {"fabric.nic": "omni-path-100", "fabric.switch": "omni-path-100", "nics_per_node": 8},
+    ),
 )
-"""Words of hardware and interconnect -> what of the card's network differs, the first that fits."""
+"""Words of hardware and interconnect -> what of the card's network differs, the first that fits. Jean Zay's nodes have
+four V100 and four ports (IDRIS), half of a card's eight."""
 
 _TOLD = (
     "8x200 gb/s",
+    "(8x200)",
     "8x400 gb/s",
     "8x800 gb/s",
     "4x100 gb/s omni-path",
+    "4x200 gb/s slingshot",
     "400 gb/s rdma",
     "400 gb/s cx-7",
     "400 gb/s roce",

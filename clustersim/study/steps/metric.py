@@ -6,7 +6,7 @@ import re
 
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.steps.layer_metric import layer_metric
-from clustersim.study.steps.layout import LAYER_METRICS, MEMORY_METRICS
+from clustersim.study.steps.layout import LAYER_METRICS, LAYER_TIME, MEMORY_METRICS
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.study.steps.step_job import MeasuredStep
 from clustersim.study.steps.timing import StepTime
@@ -17,6 +17,7 @@ _SCALE = {"s": 1.0, "ms": 1e3}
 _METRICS = (
     "iteration_time",
     "forward_backward_time",
+    LAYER_TIME,
     "tokens_per_s_per_gpu",
     "samples_per_s",
     "tflops_per_gpu",
@@ -59,7 +60,7 @@ def in_metric(measured: MeasuredStep, step: StepTime) -> float:
         return layer_metric(measured)
     if row.metric in MEMORY_METRICS:
         return step.peak_bytes / 2**30
-    if row.metric == "iteration_time":
+    if row.metric in ("iteration_time", LAYER_TIME):
         return seconds * _SCALE[row.unit]
     if row.metric == "forward_backward_time":
         return (seconds - (step.optimizer_s if job.num_ranks == 1 else 0.0)) * _SCALE[row.unit]

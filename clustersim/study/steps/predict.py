@@ -11,7 +11,8 @@ from clustersim.faults import BadInput
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.steps.metric import metric_faults
 from clustersim.study.steps.refusal import RefusedError
-from clustersim.study.steps.step_job import MeasuredStep, StepJob, place
+from clustersim.study.steps.smallest import placed
+from clustersim.study.steps.step_job import MeasuredStep, StepJob
 from clustersim.study.steps.timing import StepTime, step_time
 
 __all__ = ["StepOutcome", "predict"]
@@ -68,7 +69,7 @@ def predict(
 def _placed(row: StepRow) -> StepOutcome:
     try:
         metric_faults(row)
-        return StepOutcome(row=row, measured=place(row))
+        return StepOutcome(row=row, measured=placed(row))
     except RefusedError as refusal:
         return StepOutcome(row=row, reason=refusal.reason, detail=refusal.detail)
 

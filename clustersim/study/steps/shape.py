@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -12,6 +13,7 @@ from clustersim.readers.step_rows import StepRow
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.workload.model import Model
 from clustersim.workload.shape.experts import Experts
+from clustersim.workload.shape.lora import LoRA
 
 __all__ = ["model_of"]
 
@@ -37,6 +39,9 @@ _CARDS: tuple[tuple[str, str], ...] = (
     ("opt_13", "opt-1.3b"),
     ("gpt2_large", "gpt2-large"),
     ("nemotron_3_nano", "nemotron-3-nano"),
+    ("nemotron-3-nano", "nemotron-3-nano"),
+    ("nemotron_3_super", "nemotron-3-super"),
+    ("nemotron-3-super", "nemotron-3-super"),
     ("mamba", ""),
 )
 """Words of a model's name -> its card, the first that fits; a card that the library does not have refuses the row."""
@@ -48,6 +53,9 @@ _NAMED: tuple[tuple[str, str], ...] = (
     ("gpt 1t", "gpt-1t"),
 )
 """The same for names that stand for more than one model: only where the row does not give all of its shape."""
+
+_ADAPTERS = LoRA(rank=32, targets=("q", "k", "v"))
+"""NeMo's and Megatron-Bridge's ``lora_tuning``: ``adapter_dim`` 32 on ``attention_qkv``, ``linear_qkv``."""
 
 _ONE_DENSE = (("simumax", "deepseek-v3"),)
 """Words of a source, and a card of which it says elsewhere that one dense layer stands before those with experts."""
@@ -79,6 +87,14 @@ def model_of(row: StepRow, seq_len: int) -> tuple[Model, list[str]]:
     RefusedError
         when the row gives no shape and its name is no card's
     """
+    model, assumptions = _whole_model(row, seq_len)
+    if re.search(r"\blora\b", row.notes.lower()) and model.adapters is None:
+        model = replace(model, adapters=_ADAPTERS)
+        assumptions.append(f"adapters: rank {_ADAPTERS.rank} on queries, keys and values, NeMo's default")
+    return model, assumptions
+
+
+def _whole_model(row: StepRow, seq_len: int) -> tuple[Model, list[str]]:
     name = row.model.lower()
     card = next((card for words, card in _CARDS if words in name), None)
     if card == "":
@@ -117,6 +133,10 @@ def _as_published(row: StepRow, model: Model, seq_len: int) -> tuple[Model, list
     """A card with the row's own numbers."""
     given = {"num_layers": row.layers, "hidden": row.hidden, "num_heads": row.heads, "num_kv_heads": row.kv_heads}
     given |= {"vocab": row.vocab, "ffn_hidden": row.ffn if model.ffn_hidden else None}
+    if row.heads is not None and row.kv_heads is None and model.num_kv_heads == model.num_heads:
+        given["num_kv_heads"] = row.heads
+    if row.hidden and row.heads and model.head_dim * model.num_heads == model.hidden:
+        given["head_dim"] = row.hidden // row.heads
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     assumptions = [f"model: {model.name} for what the row does not give"]
     if model.num_layers != changes.get("num_layers", model.num_layers):

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.profile import Profile
-from clustersim.study.steps.layout import layout_of
+from clustersim.study.steps.layout import LAYER_TIME, layout_of
 from clustersim.study.steps.machine import Machine, attention_kernels, find_card, machine_of
 from clustersim.study.steps.number_format import dtype_of
+from clustersim.study.steps.recipe import recipe_of
+from clustersim.study.steps.refusal import REASONS, RefusedError
 from clustersim.study.steps.shape import model_of
 from clustersim.study.steps.software import profile_of
 from clustersim.workload.job import Job
@@ -31,6 +33,8 @@ class StepJob:
         with dp
     global_batch, micro_batch, seq_len : int
     dtype : str
+    one_layer : bool
+        only the passes of one layer are timed
     """
 
     machine: Machine
@@ -40,6 +44,7 @@ class StepJob:
     micro_batch: int
     seq_len: int
     dtype: str
+    one_layer: bool = False
 
     @property
     def num_ranks(self) -> int:
@@ -88,6 +93,8 @@ class MeasuredStep:
         as ``kind: text``
     known_network : bool
         whether the network between nodes is known, or not used
+    published : bool
+        whether degrees and batch are the row's own
     """
 
     row: StepRow
@@ -95,6 +102,7 @@ class MeasuredStep:
     profile: Profile
     assumptions: tuple[str, ...]
     known_network: bool
+    published: bool = True
 
 
 def place(row: StepRow) -> MeasuredStep:
@@ -107,7 +115,14 @@ def place(row: StepRow) -> MeasuredStep:
     """
     find_card(row)
     profile, by_profile = profile_of(row)
-    layout = layout_of(row, profile, attention_kernels(row))
+    own = row
+    row, switches, by_recipe, published = recipe_of(row)
+    try:
+        layout = layout_of(row, profile, switches, attention_kernels(row))
+    except RefusedError as refusal:
+        if refusal.reason in (REASONS["layout"], REASONS["batch"]):
+            model_of(row, row.seq_len or 1)  # a shape that is not known is told before a layout that is not
+        raise
     machine, by_machine, known = machine_of(row, layout.num_ranks)
     dtype, by_dtype = dtype_of(row, profile)
     model, by_model = model_of(row, layout.seq_len)
@@ -119,11 +134,13 @@ def place(row: StepRow) -> MeasuredStep:
         micro_batch=layout.micro_batch,
         seq_len=layout.seq_len,
         dtype=dtype,
+        one_layer=row.metric == LAYER_TIME,
     )
     return MeasuredStep(
-        row=row,
+        row=own,
         job=job,
         profile=profile,
-        assumptions=(*by_machine, *by_profile, *by_model, *by_dtype, *layout.assumptions),
+        assumptions=(*by_machine, *by_profile, *by_recipe, *by_model, *by_dtype, *layout.assumptions),
         known_network=known,
+        published=published and layout.published,
     )

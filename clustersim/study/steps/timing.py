@@ -9,7 +9,7 @@ quarter to within :data:`TOLERANCE`, it gives the time of the long one. Otherwis
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -81,6 +81,8 @@ def step_time(job: StepJob) -> StepTime:
     BadInput
         when the plan is not legal
     """
+    if job.one_layer:
+        return _one_layer(job)
     number = job.num_micro_batches
     for stages in _SHORT if _has_period(job) else ():
         short = stages * job.plan.pp
@@ -92,6 +94,15 @@ def step_time(job: StepJob) -> StepTime:
             return _told(job, result, _seconds(result) + after * (number - short), short)
     result = _run(job)
     return _told(job, result, _seconds(result), number)
+
+
+def _one_layer(job: StepJob) -> StepTime:
+    """Passes of a layer: those of a model of two without those of a model of one, the optimizer in neither."""
+    one, two = (
+        step_time(replace(job, one_layer=False, model=replace(job.model, num_layers=layers))) for layers in (1, 2)
+    )
+    seconds = (two.seconds - two.optimizer_s) - (one.seconds - one.optimizer_s)
+    return replace(one, seconds=seconds, optimizer_s=0.0, parts_s={"compute": seconds})
 
 
 def _has_period(job: StepJob) -> bool:

@@ -10,6 +10,7 @@ from clustersim.faults import BadInput, Fault
 from clustersim.readers import step_rows
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.row_kind import RowKind
+from clustersim.study.steps.configuration import with_configurations
 from clustersim.study.steps.interval import with_intervals
 from clustersim.study.steps.layout import MEMORY_METRICS
 from clustersim.study.steps.left_out import without_own_source
@@ -50,10 +51,13 @@ _LABELS = (
 _MEANING = {
     "card": "a card stands for the hardware as published",
     "profile": "a software profile stands for what the source ran",
+    "recipe": "what the row leaves out is from the recipe, code or other table that its source names",
+    "layout": "neither degrees nor a recipe are published: the fewest GPUs a replica that hold it",
+    "adapters": "which matrices have adapters, and of what rank, is not published",
     "model": "a card, or a kind of model, gives what the row's columns do not",
     "network": "the network is not known, that of the card is taken",
     "precision": "the number format is not published, or its name means more than one",
-    "batch": "the micro-batch is not published, or the whole batch is one",
+    "batch": "the micro-batch is not published, the whole batch is one, or it is no whole number a replica",
     "recompute": "what is recomputed is not published, or not exactly what is simulated",
     "sharding": "how the optimizer state is split is not published, or not exactly what is simulated",
     "schedule": "chunks of the pipeline are not published",
@@ -92,6 +96,7 @@ def _predict(
 ) -> tuple[tuple[ValidatedRow, ...], tuple[str, ...]]:
     """Rows that have one job are simulated once."""
     rows, notes = step_rows.read(path)
+    rows = with_configurations(path, rows)
     rows = tuple(row for row in rows if family in (None, _family(path.stem, row)))
     outcomes = predict(rows, processes=processes, progress=progress)
     found = with_intervals([_validated(path.stem, outcome) for outcome in outcomes])
@@ -141,8 +146,8 @@ def _validated(stem: str, outcome: StepOutcome) -> ValidatedRow:
 
 
 def _in_domain(measured: MeasuredStep, step: StepTime) -> bool:
-    """Whether the network is known and most of the time rests on measured devices."""
-    return measured.known_network and step.coverage.get("assumed", 0.0) <= _ASSUMED
+    """Whether network, layout and batch are known and most of the time rests on measured devices."""
+    return measured.known_network and measured.published and step.coverage.get("assumed", 0.0) <= _ASSUMED
 
 
 def _assumptions(measured: MeasuredStep | None, step: StepTime | None) -> Iterator[str]:

@@ -38,7 +38,9 @@ def adapted(shard: Shard, block: Block) -> Block:
 
     A target's input of width m goes through m × r and r × n, and is added to its output. Dropout before the adapter is
     left out. An embedding that is frozen has no backward pass. What a frozen matrix reads is still kept where it is
-    neither the output of a norm nor of an activation.
+    neither the output of a norm nor of an activation. Where the recipe quantises, frozen products are quantised, those
+    of adapters are not, and what these read is kept in the activations' dtype too; quantised copies of frozen weights
+    are left out.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ def adapted(shard: Shard, block: Block) -> Block:
     ----------
     Hu et al., LoRA, 2021, section 4.1 (arXiv 2106.09685).
     """
-    model = shard.model
+    model, wide = shard.model, shard.unquantised
     found = targets(model, _SUBLAYERS.get(block.kind, ()))
     names = () if model.adapters is None else model.adapters.targets
     chosen: dict[str, tuple[int, int]] = {name: found[name] for name in names if name in found}
@@ -63,17 +65,26 @@ def adapted(shard: Shard, block: Block) -> Block:
     rank = 0 if model.adapters is None else model.adapters.rank
     return replace(
         block,
-        forward=(*block.forward, *_forward(shard, chosen)),
-        backward=(*block.input_backward(), *_backward(shard, chosen)),
+        forward=(*block.forward, *_forward(wide, chosen)),
+        backward=(*block.input_backward(), *_backward(wide, chosen)),
         parts=tuple(part for part in block.parts if part not in unread),
         parameters=sum(rows * columns for rows, columns in narrow),
         replicated_parameters=0,
         expert_parameters=0,
         frozen_parameters=frozen,
         matrices=tuple(Matrix(features_in=rows, features_out=columns, hidden=False) for rows, columns in narrow),
-        kept=block.kept - sum(part.kept for part in unread) + shard.width * shard.tokens * rank * len(chosen),
-        weight_kept=weight_gradient_nbytes(shard, *narrow),
+        kept=block.kept
+        - sum(part.kept for part in unread)
+        + shard.width * shard.tokens * (rank * len(chosen) + _read_again(shard, chosen)),
+        weight_kept=weight_gradient_nbytes(wide, *narrow),
     )
+
+
+def _read_again(shard: Shard, chosen: Mapping[str, tuple[int, int]]) -> int:
+    """Features of a token that adapters read and the recipe keeps quantised only; targets of one part read alike."""
+    if shard.recipe.quantisation is None:
+        return 0
+    return sum(max((chosen[name][0] for name in names if name in chosen), default=0) for names in _READ_BY.values())
 
 
 def _narrow(shard: Shard, chosen: Mapping[str, tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -39,14 +39,14 @@ def there(shard: Shard, share: ExpertShard, what: str, *, quantised: bool = Fals
     quantised : bool
         as linear layers read them
     """
-    elements = share.sent * shard.model.hidden
+    elements = share.sent * shard.model.expert_width
     nbytes = shard.recipe.activation_operand.nbytes(elements) if quantised else shard.width * elements
     return _exchange(f"dispatch {what}", nbytes, share.there)
 
 
 def back(shard: Shard, share: ExpertShard, what: str) -> Collective:
     """All-to-all of what became of them, the same way back."""
-    return _exchange(f"combine {what}", shard.width * share.sent * shard.model.hidden, share.back)
+    return _exchange(f"combine {what}", shard.width * share.sent * shard.model.expert_width, share.back)
 
 
 def gather_copies(shard: Shard, share: ExpertShard, what: str) -> Collective:
@@ -60,7 +60,7 @@ def scatter_copies(shard: Shard, share: ExpertShard, what: str) -> Collective:
 
 
 def _shared(kind: str, name: str, shard: Shard, share: ExpertShard) -> Collective:
-    nbytes = shard.width * share.received * shard.model.hidden
+    nbytes = shard.width * share.received * shard.model.expert_width
     return Collective(name=name, kind=kind, slot="etp", nbytes=nbytes, axis="tp")
 
 

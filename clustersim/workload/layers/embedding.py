@@ -28,7 +28,9 @@ def embedding(shard: Shard) -> Block:
     The table of relative positions, a column a head, counts here.
 
     Forward reads and writes R rows, and reads and writes them once more with learned positions or dropout. Backward
-    adds R/t rows to the gradient. A model whose embedding is narrower than h projects the rows.
+    adds R/t rows to the gradient, which PyTorch makes as large as the table and in its format before it goes where
+    gradients are summed (``aten/src/ATen/native/cuda/Embedding.cu``, ``embedding_dense_backward``); that it is filled
+    with zeros first takes no time here. A model whose embedding is narrower than h projects the rows.
     """
     model, rows, w = shard.model, shard.tokens, shard.width
     narrow = w * rows * shard.embedding_dim
@@ -61,4 +63,5 @@ def embedding(shard: Shard) -> Block:
         produces=True,
         kept=mask + (0 if model.embedding_dim is None else narrow),
         forward_workspace=shard.full_nbytes,
+        backward_workspace=w * embedding_parameters(shard),
     )

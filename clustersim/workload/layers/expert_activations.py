@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clustersim.workload.expert_shard import ExpertShard
 from clustersim.workload.kept import Kept
+from clustersim.workload.layers.latent_experts import latent_kept
 from clustersim.workload.shape.experts import Experts
 from clustersim.workload.shard import Shard
 
@@ -39,11 +40,12 @@ def kept_by_experts(shard: Shard, experts: Experts, share: ExpertShard) -> tuple
     operand = shard.recipe.activation_operand.nbytes
     shared = experts.shared_ffn_hidden // shard.tp
     return (
+        *latent_kept(shard, experts),
         Kept("experts input", "experts", shard.residual_nbytes, part="norm"),
         Kept("router probabilities", "experts", 4 * shard.rows * experts.num_experts),
         Kept("chosen experts", "experts", 8 * shard.rows * experts.top_k),
         Kept("weights of copies", "experts", 4 * copies),
-        Kept("dispatched tokens", "experts", operand(copies * shard.model.hidden)),
+        Kept("dispatched tokens", "experts", operand(copies * shard.model.expert_width)),
         Kept("experts before their activation", "experts", read(shard, share, copies * wide * ffn), part="experts"),
         Kept("experts after their activation", "experts", operand(copies * ffn), part="activation"),
         Kept(

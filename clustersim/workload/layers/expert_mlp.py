@@ -24,8 +24,8 @@ __all__ = [
 
 def expert_matrices(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[tuple[int, int], tuple[int, int]]:
     """(features in, features out) of the two products of an expert on this rank, gate and up fused."""
-    ffn = experts.ffn_hidden // share.etp
-    return (shard.model.hidden, (2 if experts.gated else 1) * ffn), (ffn, shard.model.hidden)
+    ffn, width = experts.ffn_hidden // share.etp, experts.width(shard.model.hidden)
+    return (width, (2 if experts.gated else 1) * ffn), (ffn, width)
 
 
 def expert_parameters(shard: Shard, experts: Experts, share: ExpertShard) -> int:
@@ -111,4 +111,4 @@ def _sorted(shard: Shard, share: ExpertShard) -> tuple[Kernel, ...]:
     """Copies from several ranks come by rank and are put in the order of their experts, or are made only here."""
     if len(share.tokens) == 1 or share.ep * share.etp == 1:
         return ()
-    return (memory_pass(2 * shard.width * share.received * shard.model.hidden, dtype=shard.recipe.activations),)
+    return (memory_pass(2 * shard.width * share.received * shard.model.expert_width, dtype=shard.recipe.activations),)

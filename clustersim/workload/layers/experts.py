@@ -19,6 +19,13 @@ from clustersim.workload.layers.expert_mlp import (
     write_experts_backward,
 )
 from clustersim.workload.layers.kernels import weight_gradient_nbytes
+from clustersim.workload.layers.latent_experts import (
+    latent_backward,
+    latent_forward,
+    latent_matrices,
+    latent_parameters,
+    latent_weight_gradients,
+)
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.piece import Piece
 from clustersim.workload.layers.router import (
@@ -61,7 +68,8 @@ def experts(shard: Shard) -> Block:
     router = (model.hidden + own.router_bias) * own.num_experts
     gate = own.shared_gate * model.hidden
     shared = shared_parameters(shard, own)
-    copies = shard.width * (share.sent + share.received) * model.hidden
+    latent = latent_parameters(shard, own)
+    copies = shard.width * (share.sent + share.received) * model.expert_width
     inside = sum(tensor.nbytes for tensor in kept if tensor.name.startswith("experts ") and tensor.part != "norm")
     return Block(
         kind="experts",
@@ -71,8 +79,8 @@ def experts(shard: Shard) -> Block:
             *_parts(shard, own, share),
             norm_part(shard, kept),
         ),
-        parameters=router + gate + shared,
-        replicated_parameters=router + gate,
+        parameters=router + gate + latent + shared,
+        replicated_parameters=router + gate + latent,
         expert_parameters=expert_parameters(shard, own, share),
         matrices=tuple(_matrices(shard, own)),
         expert_matrices=tuple(_expert_matrices(shard, own, share)),
@@ -108,7 +116,8 @@ def _forward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece,
         shared.append(write_shared(writing, shard, experts, share, after=()))
     before = tuple(shared)
     copied = () if share.once else (spread(shard, share.sent),)
-    router = writing.kernels("router forward", *router_forward(shard, experts), *copied, after=before)
+    inward = latent_forward(shard, experts, 0)
+    router = writing.kernels("router forward", *router_forward(shard, experts), *inward, *copied, after=before)
     told = (router,)
     if away and share.dropless:
         told = (writing.collective(counts(experts, share)),)
@@ -133,7 +142,8 @@ def _forward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece,
         if away:
             last = writing.collective(back(shard, part, "expert outputs"), after=(last,))
         done.append(last)
-    writing.kernels("experts output forward", gathered_back(shard, share.sent), after=(*done, *shared))
+    outward = latent_forward(shard, experts, 1)
+    writing.kernels("experts output forward", gathered_back(shard, share.sent), *outward, after=(*done, *shared))
     return writing.pieces()
 
 
@@ -141,7 +151,7 @@ def _backward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece
     writing = Writing("experts")
     away = share.ep > 1
     parts = list(share.parts())
-    first = writing.kernels("experts output backward", spread(shard, share.sent))
+    first = writing.kernels("experts output backward", *latent_backward(shard, experts, 1), spread(shard, share.sent))
     shared: list[int] = []
 
     def send(n: int) -> int:
@@ -165,9 +175,10 @@ def _backward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece
         done.append(last)
     if experts.num_shared and not share.overlap_shared:
         shared.append(write_shared_backward(writing, shard, experts, share, after=tuple(done)))
-    summed = gathered_back(shard, share.sent)
-    writing.kernels("router backward", summed, *router_backward(shard, experts), after=(*done, *shared))
-    writing.kernels("router weight gradient", *router_weight_gradient(shard, experts), weight=True)
+    summed = (gathered_back(shard, share.sent), *latent_backward(shard, experts, 0))
+    writing.kernels("router backward", *summed, *router_backward(shard, experts), after=(*done, *shared))
+    weights = (*router_weight_gradient(shard, experts), *latent_weight_gradients(shard, experts))
+    writing.kernels("router weight gradient", *weights, weight=True)
     return writing.pieces()
 
 
@@ -192,6 +203,8 @@ def _parts(shard: Shard, experts: Experts, share: ExpertShard) -> Iterator[Part]
 def _matrices(shard: Shard, experts: Experts) -> Iterator[Matrix]:
     """Of the weights that every replica holds; the router is not among those that recipes quantise."""
     yield Matrix(features_in=shard.model.hidden, features_out=experts.num_experts, hidden=False)
+    for rows, columns in latent_matrices(shard, experts):
+        yield Matrix(features_in=rows, features_out=columns)
     if experts.num_shared:
         (hidden, wide), (ffn, _) = shared_matrices(shard, experts)
         yield Matrix(features_in=hidden, features_out=ffn, count=wide // ffn)
@@ -210,6 +223,7 @@ def _weight_kept(shard: Shard, experts: Experts, share: ExpertShard) -> int:
     nbytes = weight_gradient_nbytes(shard, *matrices, tokens=share.received)
     router = (shard.model.hidden, experts.num_experts)
     nbytes += weight_gradient_nbytes(shard.unquantised, router, tokens=shard.rows)
+    nbytes += weight_gradient_nbytes(shard, *latent_matrices(shard, experts), tokens=shard.rows)
     if experts.num_shared:
         nbytes += weight_gradient_nbytes(shard, *shared_matrices(shard, experts))
     return nbytes

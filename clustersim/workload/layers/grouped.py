@@ -39,6 +39,7 @@ def grouped(
     cast : bool
         a recipe that quantises casts the operand first; False where it came that way
     """
+    shard = replace(shard, fusion=(*shard.fusion, "gradients"))  # as Transformer Engine's grouped products do
     if not sum(tokens):
         return ()
     casts = product(shard, features_in, features_out, tokens=sum(tokens))[:-1] if cast else ()

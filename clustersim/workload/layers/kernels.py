@@ -75,11 +75,15 @@ def linear_weight_gradient(
 ) -> tuple[Kernel, ...]:
     """dW += Xᵀ·dY, added to the gradient in the GEMM's epilogue: the gradient is read and written in its own dtype.
 
-    Both operands were cast before: X in the forward pass, dY for the gradient of the input.
+    Not fused, the product writes what a pass then adds. Both operands were cast before: X in the forward pass, dY for
+    the gradient of the input.
     """
     form, rows = shard.recipe.activation_operand, shard.tokens if tokens is None else tokens
-    written = 2 * WIDTH[shard.gradient_dtype] * features_in * features_out
-    return (_product(features_in, features_out, rows, left=form, right=form, written=written),)
+    weights, gradient = features_in * features_out, WIDTH[shard.gradient_dtype]
+    if "gradients" in shard.fusion:
+        return (_product(features_in, features_out, rows, left=form, right=form, written=2 * gradient * weights),)
+    product = _product(features_in, features_out, rows, left=form, right=form, written=shard.width * weights)
+    return memory_pass((shard.width + 2 * gradient) * weights, dtype="fp32"), product
 
 
 def _product(m: int, n: int, k: int, *, left: Format, right: Format, written: int) -> Kernel:

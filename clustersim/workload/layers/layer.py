@@ -47,7 +47,10 @@ class Layers:
     def __getitem__(self, index: int) -> list[Block]:
         """Blocks of layer ``index``, counted from 0."""
         model = self._shard.model
-        sublayers, window = model.layer(index), model.window_at(index)
+        return self.of(model.layer(index), model.window_at(index))
+
+    def of(self, sublayers: tuple[Sublayer, ...], window: int | None = None) -> list[Block]:
+        """Blocks of a layer of these sublayers."""
         if (sublayers, window) not in self._known:
             self._known[sublayers, window] = _layer(replace(self._shard, window=window), sublayers)
         return self._known[sublayers, window]

@@ -14,12 +14,14 @@ from clustersim.workload.layers.kernels import (
     memory_pass,
     weight_gradient_nbytes,
 )
+from clustersim.workload.layers.layer import Layers
 from clustersim.workload.layers.piece import Piece
 from clustersim.workload.matrix import Matrix
+from clustersim.workload.model import Model
 from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
-__all__ = ["mtp_embedding", "mtp_input"]
+__all__ = ["met_again", "mtp_embedding", "mtp_input", "mtp_layers"]
 
 
 def mtp_embedding(shard: Shard, *, here: bool) -> Block:
@@ -40,6 +42,18 @@ def mtp_embedding(shard: Shard, *, here: bool) -> Block:
         replicated_parameters=0,
         matrices=() if here else plain.matrices[:1],
     )
+
+
+def mtp_layers(layers: Layers, model: Model) -> list[Block]:
+    """The blocks of the layers of one module."""
+    if not model.mtp_layout:
+        return layers[model.num_layers - 1]
+    return [block for sublayers in model.mtp_layers() for block in layers.of(sublayers)]
+
+
+def met_again(block: Block) -> Block:
+    """A block whose weights another one holds: they are there once, and so are their gradients."""
+    return replace(block, parameters=0, replicated_parameters=0, expert_parameters=0, matrices=(), expert_matrices=())
 
 
 def mtp_input(shard: Shard) -> Block:

@@ -13,7 +13,7 @@ from clustersim.workload.layers.embedding import embedding
 from clustersim.workload.layers.encoder import decoder_embedding, encoder, holding_encoder_gradient
 from clustersim.workload.layers.head import head, loss
 from clustersim.workload.layers.layer import Layers
-from clustersim.workload.layers.mtp import mtp_embedding, mtp_input
+from clustersim.workload.layers.mtp import met_again, mtp_embedding, mtp_input, mtp_layers
 from clustersim.workload.layers.norm import norm
 from clustersim.workload.shard import Shard
 from clustersim.workload.stages import Chunk
@@ -71,9 +71,13 @@ def _decoder(shard: Shard, chunk: Chunk, *, tied_here: bool, embedded_here: bool
         placed += _outside(shard, _end(shard, tied_here=tied_here))
         for number in range(model.num_layers, model.num_layers + model.mtp):
             here = embedded_here or model.tied_embeddings or number > model.num_layers
-            placed += _outside(shard, (mtp_embedding(shard, here=here), mtp_input(shard)))
-            placed += _inside(shard, layers[model.num_layers - 1], number)
-            placed += _outside(shard, _end(shard, tied_here=True))
+            parts = [[mtp_input(shard)], mtp_layers(layers, model), [*_end(shard, tied_here=True)]]
+            if model.mtp_repeated and number > model.num_layers:
+                parts = [[met_again(block) for block in part] for part in parts]
+            front, inside, end = parts
+            placed += _outside(shard, (mtp_embedding(shard, here=here), *front))
+            placed += _inside(shard, inside, number)
+            placed += _outside(shard, end)
     return tuple(placed)
 
 

@@ -47,7 +47,7 @@ def router_weight_gradient(shard: Shard, experts: Experts) -> tuple[Kernel, ...]
 
 def spread(shard: Shard, copies: int) -> Kernel:
     """Tokens of this rank copied in the order of their experts: R read, ``copies`` written."""
-    nbytes = shard.width * (shard.rows + copies) * shard.model.hidden
+    nbytes = shard.width * (shard.rows + copies) * shard.model.expert_width
     return memory_pass(nbytes, dtype=shard.recipe.activations)
 
 

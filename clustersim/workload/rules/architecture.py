@@ -91,8 +91,6 @@ def _adapters(case: Case) -> Iterator[Fault]:
     if others:
         rule = f"cannot be simulated yet with adapters and {', '.join(others)}"
         yield Fault(key="model", value=model.name, rule=rule)
-    if find_recipe(case.dtype).quantisation is not None:
-        yield Fault(key="dtype", value=case.dtype, rule="must not be quantised with adapters", nearest="bf16")
     if case.num_virtual_stages > model.num_layers:
         rule = f"leaves a stage without adapters: must be at most the {model.num_layers} layers"
         yield Fault(key="plan.pp", value=plan.pp, rule=rule, nearest=model.num_layers // case.num_virtual or 1)
@@ -151,6 +149,8 @@ def architecture_notes(case: Case) -> Iterator[str]:
             what, sublayers = _PARTS.get(name, ("", frozenset()))
             if what and sublayers.isdisjoint(model.num_sublayers()):
                 yield f"plan.recompute_modules: {name} has no effect: {model.name} has no {what}"
+    if model.adapters is not None and find_recipe(case.dtype).quantisation is not None:
+        yield f"dtype: {case.dtype} beside adapters: quantised copies of frozen weights and their casts are left out"
     if model.adapters is not None and (plan.optimizer == "muon" or isinstance(plan.optimizer, Muon)):
         yield "plan.optimizer: muon finds no hidden matrix among adapters, and updates them as adamw"
     if plan.attention == "unfused" and model.linear is not None:

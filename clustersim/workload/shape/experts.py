@@ -37,7 +37,9 @@ class Experts:
         a learned number an expert, added to its scores (DeepSeek-V3, gpt-oss)
     shared_gate : bool
         the output of the shared experts is scaled by a number that a vector of h weights gives (Qwen2-MoE)
-
+    latent : int
+        width in which the routed experts work: one matrix leads there before tokens are sent, one back after their
+        experts' results are summed (LatentMoE of Nemotron 3 Super); 0: they work in h
     num_groups, top_groups : int
         a token's experts are picked from the best ``top_groups`` of ``num_groups`` equal groups, so that it goes to few
         devices (DeepSeek-V2 and -V3); 1 and 1: from all
@@ -59,12 +61,13 @@ class Experts:
     bias: bool = False
     router_bias: bool = False
     shared_gate: bool = False
+    latent: int = 0
     num_groups: int = 1
     top_groups: int = 1
 
     def __post_init__(self) -> None:
         require_counts(self, "num_experts", "top_k", "ffn_hidden", "every")
-        require_counts(self, "shared_ffn_hidden", "num_shared", "first_dense", least=0)
+        require_counts(self, "shared_ffn_hidden", "num_shared", "first_dense", "latent", least=0)
         if self.top_k > self.num_experts:
             raise ValueError(f"top_k: {self.top_k} must be at most the {self.num_experts} experts")
         if (self.num_shared == 0) != (self.shared_ffn_hidden == 0):
@@ -84,17 +87,23 @@ class Experts:
         """Whether layer ``layer``, counted from 0, has experts."""
         return layer >= self.first_dense and (layer + 1) % self.every == 0
 
+    def width(self, hidden: int) -> int:
+        """Width of the tokens that routed experts meet."""
+        return self.latent or hidden
+
     def matrices(self, hidden: int) -> dict[str, tuple[int, int]]:
         """Matrices as (features in, features out): the router's, those of one routed expert, those of the shared ones.
 
         Those of one expert are named ``expert_…``; a token meets them ``top_k`` times.
         """
-        wide = 2 if self.gated else 1
+        wide, width = 2 if self.gated else 1, self.width(hidden)
         found = {
             "router": (hidden, self.num_experts),
-            "expert_in": (hidden, wide * self.ffn_hidden),
-            "expert_out": (self.ffn_hidden, hidden),
+            "expert_in": (width, wide * self.ffn_hidden),
+            "expert_out": (self.ffn_hidden, width),
         }
+        if self.latent:
+            found |= {"latent_in": (hidden, self.latent), "latent_out": (self.latent, hidden)}
         if self.num_shared:
             found["shared_in"] = (hidden, wide * self.shared_ffn_hidden)
             found["shared_out"] = (self.shared_ffn_hidden, hidden)
@@ -104,8 +113,8 @@ class Experts:
 
     def expert_parameters(self, hidden: int) -> int:
         """Parameters of one routed expert."""
-        wide = (2 if self.gated else 1) * self.ffn_hidden
-        return hidden * wide + self.ffn_hidden * hidden + self.bias * (wide + hidden)
+        wide, width = (2 if self.gated else 1) * self.ffn_hidden, self.width(hidden)
+        return width * wide + self.ffn_hidden * width + self.bias * (wide + width)
 
     def parameters(self, hidden: int) -> int:
         """Parameters of a layer's router and experts, all of them."""

@@ -8,6 +8,7 @@ from clustersim.workload.sharding.local_sgd import local_sgd
 from clustersim.workload.sharding.movement import Movement
 from clustersim.workload.sharding.sharding import Sharding, Strategy
 from clustersim.workload.sharding.zero import zero
+from clustersim.workload.sharding.zero_within import ZeroWithin
 from clustersim.workload.sharding.zeropp import zeropp
 
-__all__ = ["Movement", "Sharding", "Strategy", "ddp", "hsdp", "local_sgd", "zero", "zeropp"]
+__all__ = ["Movement", "Sharding", "Strategy", "ZeroWithin", "ddp", "hsdp", "local_sgd", "zero", "zeropp"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,8 @@ from clustersim.study.kernels.measured import MeasuredKernel
 from clustersim.study.kernels.siblings import sibling_spreads
 
 H100 = load_part("gpu", "h100-sxm")
-ROW = KernelRow(**dict.fromkeys(KernelRow.__dataclass_fields__))
+NOTHING: dict[str, Any] = dict.fromkeys(KernelRow.__dataclass_fields__)
+ROW = KernelRow(**NOTHING)
 
 
 def models(elementwise: float) -> KernelModels:

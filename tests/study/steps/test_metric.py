@@ -92,7 +92,7 @@ def test_without_the_optimizer_on_one_gpu() -> None:
 @pytest.mark.parametrize(
     ("metric", "unit"),
     [
-        ("layer_forward_backward_time", "ms"),
+        ("step_time_ratio", "x"),
         ("iteration_time", "days"),
         ("mfu", "percent"),
         ("peak memory", "percent"),

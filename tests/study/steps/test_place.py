@@ -122,6 +122,32 @@ def test_a_domain_of_72_is_filled_with_64() -> None:
     assert placed[63:66] == [63, 72, 73]
 
 
+@pytest.mark.parametrize(
+    ("hardware", "link", "known"),
+    [
+        ("A100-SXM4-40GB", "RoCE 1600 Gb/s node-to-node (8x200)", True),
+        ("V100-SXM2-32GB (Jean Zay, 4 GPU node)", "NVLink2; 100 Gb/s Omni-Path", True),
+        ("MI250X (counted per GCD)", "Infinity Fabric; 4x200 Gb/s Slingshot-11 per node (8 GCD)", True),
+        ("A100-SXM4-80GB", "NVLink3; IB", False),
+    ],
+)
+def test_networks_that_are_told(hardware: str, link: str, known: bool) -> None:
+    step = place(row(hardware=hardware, interconnect=link, nodes=None, gpus=32, tp=4, pp=2, global_batch=16))
+    assert step.known_network == known
+
+
+def test_four_gpus_of_jean_zay_have_a_port_each() -> None:
+    link = "NVLink2; 100 Gb/s Omni-Path"
+    machine = place(row(hardware="V100-SXM2-32GB (Jean Zay, 4 GPU node)", interconnect=link, nodes=4)).job.machine
+    assert (machine.ranks_per_node, dict(machine.changes)["nics_per_node"]) == (4, 8)
+
+
+def test_an_assumed_micro_batch_is_told_where_there_is_a_choice() -> None:
+    free, forced = place(row(micro_batch=None)), place(row(micro_batch=None, global_batch=2))
+    assert (free.published, forced.published) == (False, True)
+    assert (free.job.micro_batch, forced.job.micro_batch) == (1, 1)
+
+
 def test_half_used_nodes() -> None:
     devices = place(row(gpus=8, nodes=2, tp=2)).job.machine.devices(8)
     assert devices == [0, 1, 2, 3, 8, 9, 10, 11]
@@ -159,6 +185,59 @@ def test_refusals(changes: dict[str, Any], word: str) -> None:
     assert refused.value.detail
 
 
+def test_optimizer_state_within_neighbours() -> None:
+    job = place(
+        row(sharding="ZeRO-1 within 8 GPUs (hybrid)", zero_stage=1, gpus=32, tp=2, pp=1, vpp=None, global_batch=64)
+    ).job
+    strategy = job.plan.sharding
+    assert strategy is not None
+    shared = strategy(16)
+    assert (shared.optimizer, shared.inner) == (8, 8)
+    assert [(move.kind, move.over) for move in (*shared.reduce, *shared.refresh)] == [
+        ("all_reduce", "all"),
+        ("all_gather", "inner"),
+    ]
+    assert job.plan.gradient_dtype == "bf16"
+
+
+def test_adapters_where_the_notes_say_lora() -> None:
+    llama = row(
+        model="LLAMA2_13B", layers=40, hidden=5120, heads=40, ffn=13824, vocab=32000, source="NVIDIA NeMo 24.07"
+    )
+    plain, tuned = place(replace(llama, notes="SFT")), place(replace(llama, notes="LoRA; packed sequences of 4096"))
+    assert plain.job.model.adapters is None
+    assert tuned.job.model.adapters is not None
+    assert tuned.job.model.num_trainable_parameters == 40 * 32 * (3 * 5120 + 3 * 5120)
+    assert any(text.startswith("adapters:") for text in tuned.assumptions)
+
+
+def test_a_round_batch_that_is_not_whole_is_the_nearest_that_is() -> None:
+    near = place(row(gpus=12, nodes=None, tp=2, pp=2, micro_batch=1, global_batch=1000))
+    assert (near.job.plan.dp, near.job.global_batch) == (3, 999)
+    assert not near.published
+    assert any(text.startswith("batch: 999") for text in near.assumptions)
+
+
+def test_heads_of_the_row_are_those_of_keys_too() -> None:
+    model = place(row(model="GPT 22B", ffn=None, layers=48, hidden=6144, heads=48)).job.model
+    assert (model.num_heads, model.num_kv_heads, model.head_dim) == (48, 48, 128)
+
+
+@pytest.mark.parametrize(
+    ("said", "vpp", "expected"),
+    [
+        ("schedule zero-bubble", 1, ("zb-h1", None)),
+        ("schedule zbb (zero bubble)", 2, ("zb-h1", None)),
+        ("schedule 1f1b-interleaved-vpp3", 3, ("interleaved", 3)),
+        ("schedule zbv-formatted", 2, ("zb-v", None)),
+        ("schedule 1f1b", 1, (None, None)),
+    ],
+)
+def test_schedules_of_primus(said: str, vpp: int, expected: tuple[str | None, int | None]) -> None:
+    plan = place(row(notes=f"{said}; 406 TFLOP/s", vpp=vpp)).job.plan
+    assert (plan.schedule, plan.vpp) == expected
+
+
 def test_a_source_that_keeps_one_dense_layer() -> None:
     changes = {"model": "DeepSeek-V3 width", "layers": 4, "hidden": 7168, "heads": 128, "ffn": None, "vocab": None}
     moe = row(
@@ -177,3 +256,11 @@ def test_stand_ins_for_gradients_are_those_of_the_profile() -> None:
         ("SimuMax", 3, "none"),
     ]:
         assert place(row(source=source, zero_stage=zero, pp=1, vpp=None)).job.plan.placeholders == expected
+
+
+def test_memory_of_a_pipeline_needs_the_micro_batch() -> None:
+    asked = {"metric": "peak memory", "unit": "GiB", "micro_batch": None}
+    with pytest.raises(RefusedError, match="the micro-batch is not published"):
+        place(row(**asked))
+    assert place(row(**asked, pp=1, vpp=None)).job.micro_batch == 1
+    assert place(row(**asked, grad_accum=4)).job.micro_batch == 2

@@ -46,23 +46,11 @@ def plan(**changes: Any) -> Any:
 def test_tokens_go_part_by_part_where_the_notes_say_so() -> None:
     assert plan(notes="vanilla TP; compile").tp_overlap == "none"
     assert plan(notes="async TP; compile").tp_overlap == plan(notes="compile+AsyncTP").tp_overlap == "ring"
-    assert plan(notes="async TP; compile", tp=1).tp_overlap == "none"
 
 
 def test_operators_are_done_again() -> None:
     assert plan().recompute_modules == ("norm", "residual", "second_products", "activation")
     assert (plan().repeat_heads, plan().batch_first, plan(tp=1).batch_first) == (True, True, False)
-
-
-def test_under_a_pipeline() -> None:
-    """Weights are gathered once a step, and the batch is cut into as many micro-batches as there are stages."""
-    given = {"tp": 1, "pp": 8, "micro_batch": None, "global_batch": 256}
-    step = place(replace(TITAN, **given))
-    assert (step.job.micro_batch, step.job.num_micro_batches) == (4, 8)
-    assert (step.job.plan.fsdp, step.job.plan.zero, step.job.plan.vpp) == (False, 1, None)
-    assert plan(**given, notes="interleaved 1F1B").vpp == 2
-    told = {text.partition(":")[0] for text in step.assumptions}
-    assert {"batch", "sharding", "schedule"} <= told
 
 
 def test_llm_foundry() -> None:

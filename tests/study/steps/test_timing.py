@@ -42,6 +42,15 @@ def test_the_line_is_the_simulation(plan: dict[str, Any]) -> None:
     assert short.ledger.tokens == 80 * 1024
 
 
+def test_one_layer_is_what_one_more_adds() -> None:
+    model = replace(load_model("gpt2"), num_layers=1)
+    layer = timing.step_time(replace(job(1, dp=1), model=model, one_layer=True))
+    plain = [timing.step_time(replace(job(1, dp=1), model=replace(model, num_layers=n))) for n in (3, 4)]
+    added = [time.seconds - time.optimizer_s for time in plain]
+    assert layer.seconds == pytest.approx(added[1] - added[0], rel=2e-2)
+    assert layer.optimizer_s == 0
+
+
 @pytest.mark.parametrize(("number", "plan"), [(3, {}), (4, {"pp": 4}), (8, {"pp": 4, "schedule": "zb-h1"})])
 def test_short_steps_are_simulated(number: int, plan: dict[str, Any]) -> None:
     one = timing.step_time(job(number, **plan))

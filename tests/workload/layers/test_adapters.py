@@ -72,6 +72,26 @@ def test_what_only_frozen_matrices_would_read_is_not_kept(model: Model, new_shar
     assert kept("q", "down") == (whole[0], whole[1] - narrow - stream)
 
 
+def test_adapters_are_not_quantised_beside_frozen_products_that_are(
+    model: Model, new_shard: Callable[..., Shard]
+) -> None:
+    plain, shard = new_shard(model), new_shard(model, dtype="fp8")
+    found = [adapted(s, attention(s)) for s in (plain, shard)]
+
+    def products(block: Block, kind: str) -> set[str]:
+        ops = [piece.op for piece in block.forward if isinstance(piece.op, Compute) and piece.op.kind == kind]
+        return {kernel.dtype for op in ops for kernel in op.kernels if kernel.flops}
+
+    assert products(found[1], "adapters") == products(found[0], "adapters") == {"bf16"}
+    assert products(found[1], "attention") >= {"fp8"}
+    other = new_shard(replace(model, adapters=LoRA(rank=RANK, targets=("down",))), dtype="fp8")
+    added = found[1].kept - adapted(other, attention(other)).kept
+    narrow, quantised = 2 * TOKENS * RANK, TOKENS * HIDDEN
+    assert added == 2 * narrow + quantised + 2 * quantised  # the norm's output, and the same as adapters read it
+    notes = training_step(model, ParallelPlan(dp=1), global_batch=8, micro_batch=1, seq_len=64, dtype="fp8").notes
+    assert any("quantised copies of frozen weights" in note for note in notes)
+
+
 @pytest.mark.parametrize(
     "plan",
     [

@@ -39,3 +39,7 @@ def test_backward_adds_this_rank_s_rows_to_the_gradient(gpt: Model, new_shard: N
     _, backward, _ = computed(embedding(new_shard(gpt, tp=2)))
     assert backward is not None
     assert backward.nbytes == 2 * TOKENS * 256 + 2 * 4 * (TOKENS // 2) * 256
+
+
+def test_its_gradient_is_as_large_as_the_table_for_a_while(gpt: Model, new_shard: NewShard) -> None:
+    assert embedding(new_shard(gpt, tp=2)).backward_workspace == 2 * 1024 // 2 * 256

@@ -11,7 +11,9 @@ from clustersim.hardware.kernel import Kernel
 from clustersim.workload.fusion import FUSED, FUSIONS
 from clustersim.workload.layers.attention import attention
 from clustersim.workload.layers.block import Block
+from clustersim.workload.layers.grouped import grouped
 from clustersim.workload.layers.head import loss as loss_of
+from clustersim.workload.layers.kernels import linear_weight_gradient
 from clustersim.workload.layers.mlp import mlp
 from clustersim.workload.layers.norm import middle_norm, norm, residual
 from clustersim.workload.model import Model
@@ -19,6 +21,8 @@ from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
 New = Callable[..., Shard]
+LINE_BY_LINE = ("gradients",)
+"""Sums of gradients have a test of their own."""
 
 
 def passes(block: Block, way: str) -> list[Kernel]:
@@ -37,7 +41,7 @@ def stream(shard: Shard) -> int:
 
 
 def test_an_rms_norm_by_operators(llama: Model, new_shard: New) -> None:
-    shard = new_shard(llama, fusion=())
+    shard = new_shard(llama, fusion=LINE_BY_LINE)
     rows = 8 * shard.rows
     # 28 + 4w forward, 61 + 8w and the sum with what went around (3w) backward, w = 2
     assert nbytes(norm(shard), "forward") == 36 * stream(shard) + 2 * rows
@@ -48,7 +52,7 @@ def test_an_rms_norm_by_operators(llama: Model, new_shard: New) -> None:
 
 def test_a_layer_norm_is_always_one_kernel(gpt: Model, new_shard: New) -> None:
     for way in ("forward", "backward"):
-        assert passes(norm(new_shard(gpt, fusion=())), way) == passes(norm(new_shard(gpt)), way)
+        assert passes(norm(new_shard(gpt, fusion=LINE_BY_LINE)), way) == passes(norm(new_shard(gpt)), way)
 
 
 @pytest.mark.parametrize(("way", "fused", "apart"), [("forward", 3, 5), ("backward", 5, 9)])
@@ -56,20 +60,25 @@ def test_a_gate(llama: Model, new_shard: New, way: str, fused: int, apart: int) 
     shard = new_shard(llama, dropout=False)
     each = shard.width * shard.tokens * shard.ffn
     assert nbytes(mlp(shard), way) == fused * each
-    assert nbytes(mlp(replace(shard, fusion=())), way) == apart * each
+    assert nbytes(mlp(replace(shard, fusion=LINE_BY_LINE)), way) == apart * each
 
 
 def test_rotation(llama: Model, new_shard: New) -> None:
     shard = new_shard(llama)
     rotated = shard.width * shard.tokens * (shard.query_features + shard.key_features)
     for way in ("forward", "backward"):
-        assert nbytes(attention(replace(shard, fusion=())), way) - nbytes(attention(shard), way) == (10 - 2) * rotated
-        assert len(passes(attention(replace(shard, fusion=())), way)) == len(passes(attention(shard), way)) + 9
+        assert (
+            nbytes(attention(replace(shard, fusion=LINE_BY_LINE)), way) - nbytes(attention(shard), way)
+            == (10 - 2) * rotated
+        )
+        assert (
+            len(passes(attention(replace(shard, fusion=LINE_BY_LINE)), way)) == len(passes(attention(shard), way)) + 9
+        )
 
 
 def test_dropout_before_the_residual(gpt: Model, new_shard: New) -> None:
     shard = new_shard(gpt, dropout=True)
-    apart = replace(shard, fusion=())
+    apart = replace(shard, fusion=LINE_BY_LINE)
     assert nbytes(residual(apart), "forward") - nbytes(residual(shard), "forward") == 2 * 2 * stream(shard)
     assert len(passes(residual(replace(apart, dropout=False)), "forward")) == 1
 
@@ -90,10 +99,12 @@ def test_a_compiler_joins_residual_and_norm(llama: Model, new_shard: New) -> Non
 def test_softmax_by_operators(gpt: Model, new_shard: New, dropout: bool) -> None:
     shard = new_shard(gpt, attention="unfused", dropout=dropout)
     scores = shard.micro_batch * shard.heads * shard.seq_len**2
-    more = {way: nbytes(attention(replace(shard, fusion=())), way) - nbytes(attention(shard), way) for way in WAYS}
+    more = {
+        way: nbytes(attention(replace(shard, fusion=LINE_BY_LINE)), way) - nbytes(attention(shard), way) for way in WAYS
+    }
     # forward 2w + (w + 4) + (4 + w) in place of 2w, backward (w + 4) + (8 + w) of 3w; dropout the same either way
     assert more == {"forward": (12 - 4 + 4) * scores, "backward": (16 - 6) * scores}
-    assert len(passes(attention(replace(shard, fusion=())), "forward")) == 3 + dropout
+    assert len(passes(attention(replace(shard, fusion=LINE_BY_LINE)), "forward")) == 3 + dropout
 
 
 WAYS = ("forward", "backward")
@@ -126,3 +137,20 @@ def test_each_logged_loss_is_one_more_by_operators(llama: Model, new_shard: New)
     logged = replace(shard, logged_losses=2)
     assert nbytes(loss_of(logged), "forward") - nbytes(loss_of(shard), "forward") == 2 * 14 * logits
     assert passes(loss_of(logged), "backward") == passes(loss_of(shard), "backward")
+
+
+def test_gradients_that_are_added_by_a_pass_of_their_own(llama: Model, new_shard: New) -> None:
+    shard = new_shard(llama)
+    apart = replace(shard, fusion=tuple(name for name in FUSED if name != "gradients"))
+    (product,) = linear_weight_gradient(shard, 256, 512)
+    added, plain = linear_weight_gradient(apart, 256, 512)
+    # 8 bytes of fp32 read and written, or 2 written, then 2 read beside the 8
+    assert product.nbytes - plain.nbytes == (8 - 2) * 256 * 512
+    assert added.nbytes == (2 + 8) * 256 * 512
+    assert (product.flops, product.m, product.n, product.k) == (plain.flops, plain.m, plain.n, plain.k)
+
+
+def test_gradients_of_experts_are_always_added_by_their_products(llama: Model, new_shard: New) -> None:
+    shard = new_shard(llama)
+    one, other = (grouped(linear_weight_gradient, s, 64, 96, (10, 20)) for s in (shard, replace(shard, fusion=())))
+    assert one == other

@@ -1,0 +1,93 @@
+"""What a power limit does to the clock of a device that multiplies all the time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated
+
+from clustersim.hardware.checks import require_positive
+from clustersim.units import Unit
+
+__all__ = ["Power"]
+
+_LEAST = 32
+"""Lowest clock that is looked for, in parts of :data:`_STEPS`."""
+
+_STEPS = 64
+"""Clocks are whole parts of this many, so that programs that do nearly the same run at one clock."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Power:
+    """Power of a device at its full clock.
+
+    Parameters
+    ----------
+    limit : float
+        that the board keeps, averaged over tens of milliseconds [W]
+    idle : float
+        of a device that waits, its clocks up [W]
+    matrix : float
+        that its matrix units would draw beside that, on random data, at their dense peak, whatever the dtype [W]
+    memory : float
+        that its memory draws beside that at its peak bandwidth [W]
+
+    Raises
+    ------
+    ValueError
+        when one is not positive, or the limit is not above what it draws idle
+
+    Notes
+    -----
+    What a transistor's switch costs grows with the square of the voltage, and the voltage with the clock. At a part f
+    of the full clock work W of the matrix units, in seconds at their peak, costs ``matrix · W · f²`` [J], and what
+    they do takes 1/f as long. Memory keeps its own clock.
+    """
+
+    limit: Annotated[float, Unit("W")]
+    idle: Annotated[float, Unit("W")]
+    matrix: Annotated[float, Unit("W")]
+    memory: Annotated[float, Unit("W")]
+
+    def __post_init__(self) -> None:
+        require_positive(self, "limit", "idle", "matrix", "memory")
+        if self.idle >= self.limit:
+            raise ValueError(f"idle: {self.idle} must be below the limit, {self.limit}")
+
+    def clock(self, *, matrix_s: float, memory_s: float, scaled_s: float, fixed_s: float) -> float:
+        """The largest part of the full clock at which a series of kernels stays within the limit.
+
+        Parameters
+        ----------
+        matrix_s, memory_s : float
+            its work: FLOP over the dense peak, bytes over the peak bandwidth [s]
+        scaled_s, fixed_s : float
+            its time at full clock: of what goes with the clock, and of the rest [s]
+
+        Returns
+        -------
+        float
+            1, or a multiple of 1/64 from 1/2 on; 1/2 too where even that is above the limit
+        """
+        for step in range(_STEPS, _LEAST, -1):
+            clock = step / _STEPS
+            joules = self.matrix * matrix_s * clock**2 + self.memory * memory_s
+            if joules <= (self.limit - self.idle) * (scaled_s / clock + fixed_s):
+                return clock
+        return _LEAST / _STEPS
+
+    def clock_when(self, *, matrix_s: float, memory_s: float, seconds: float) -> float:
+        """Part of the full clock at which work that took ``seconds`` [s] was within the limit, from 1/2 to 1.
+
+        Parameters
+        ----------
+        matrix_s, memory_s : float
+            the work, as in :meth:`clock` [s]
+        seconds : float
+            measured [s]
+        """
+        if not matrix_s:
+            return 1.0
+        joules = (self.limit - self.idle) * seconds - self.memory * memory_s
+        return math.sqrt(min(1.0, max(0.25, joules / (self.matrix * matrix_s))))

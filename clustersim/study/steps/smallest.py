@@ -1,0 +1,73 @@
+"""Rows that tell neither tensor- nor pipeline-parallel degrees: the fewest GPUs a replica that hold the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clustersim.faults import BadInput
+from clustersim.readers.step_rows import StepRow
+from clustersim.study.steps.recipe import recipe_of
+from clustersim.study.steps.refusal import RefusedError
+from clustersim.study.steps.step_job import MeasuredStep, place
+from clustersim.study.steps.timing import step_time
+from clustersim.workload.precision import WIDTH, find_recipe
+
+__all__ = ["placed"]
+
+_TP = (1, 2, 4, 8)
+"""Tensor parallelism stays within a node of eight, and divides the heads."""
+
+
+def placed(row: StepRow) -> MeasuredStep:
+    """The job of a row.
+
+    Where neither its degrees nor a recipe are published, that of the smallest tp x pp that fits in memory, of equal
+    products the one with more tensor parallelism; first without recomputation, then, where none fits and the row does
+    not tell, with all of it.
+
+    Raises
+    ------
+    RefusedError
+        with a reason of the closed list
+    """
+    known = recipe_of(row)[0]
+    if known.tp is not None or known.pp is not None or known.gpus in (None, 1):
+        return place(row)
+    first: RefusedError | None = None
+    for recompute in [row.recompute] if row.recompute else ["no", "full"]:
+        for degrees in _degrees(known):
+            try:
+                tp, pp = degrees
+                measured = place(replace(row, recompute=recompute, cp=row.cp or 1, tp=tp, pp=pp))
+                if _fits(measured):
+                    text = f"layout: tp {tp}, pp {pp}, recompute {recompute}: the fewest GPUs a replica that hold it"
+                    return replace(measured, row=row, assumptions=(*measured.assumptions, text), published=False)
+            except RefusedError as refusal:
+                first = first or refusal
+            except BadInput:
+                continue
+    raise first or RefusedError("layout", f"{row.gpus} GPUs without tp and pp, and no tp x pp fits")
+
+
+def _degrees(row: StepRow) -> list[tuple[int, int]]:
+    """tp and pp whose product divides the row's GPUs, the smallest first; stages have equally many layers."""
+    gpus, layers = row.gpus or 1, row.layers or 1
+    found = [
+        (tp, pp)
+        for tp in _TP
+        for pp in range(1, layers + 1)
+        if layers % pp == 0 and gpus % (tp * pp * (row.cp or 1)) == 0
+    ]
+    return sorted(found, key=lambda degrees: (degrees[0] * degrees[1], -degrees[0]))
+
+
+def _fits(measured: MeasuredStep) -> bool:
+    """Whether it does with as many micro-batches as fill its pipeline."""
+    job = measured.job
+    if not job.plan.fsdp and job.plan.zero < 2:  # then weights and gradients are whole, which is soon told
+        recipe = find_recipe(job.dtype)
+        width = WIDTH[recipe.weights] + WIDTH[job.plan.gradient_dtype or recipe.gradients]
+        share = job.model.num_parameters / (job.plan.tp * job.plan.pp * job.plan.ep)
+        if width * share > max(gpu.memory_bytes for gpu in job.machine.topology().gpus):
+            return False
+    return step_time(job.with_micro_batches(min(job.num_micro_batches, job.plan.pp))).fits

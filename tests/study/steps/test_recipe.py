@@ -1,0 +1,121 @@
+"""What a source leaves out is filled from where it says it stands, and told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from clustersim.readers.step_rows import StepRow
+from clustersim.study.steps.recipe import LAYOUT, recipe_of
+from clustersim.study.steps.refusal import REASONS, RefusedError
+from clustersim.study.steps.step_job import place
+
+CARD = StepRow(
+    line=2,
+    source="Megatron Bridge model verification card",
+    year=2026,
+    hardware="GB200 NVL72",
+    gpus=256,
+    model="DEEPSEEK_V3",
+    precision="fp8_mx",
+    metric="iteration_time",
+    value=1.0,
+    unit="s",
+    notes="mean of last 10 of 50 steps; recipe deepseek_v3_pretrain_256gpu_gb200_fp8mx_config; TP/PP/EP in the recipe",
+)
+
+
+def test_a_named_recipe_gives_layout_and_batch() -> None:
+    step = place(CARD)
+    plan = step.job.plan
+    assert (plan.tp, plan.pp, plan.vpp, plan.ep, plan.dp) == (1, 4, 4, 64, 64)
+    assert (step.job.seq_len, step.job.global_batch, step.job.micro_batch) == (4096, 4096, 1)
+    assert not step.published
+    assert any(text.startswith("recipe:") and "deepseek/gb200/deepseek_v3.py" in text for text in step.assumptions)
+
+
+def test_what_the_row_publishes_stays() -> None:
+    plan = place(replace(CARD, pp=8, vpp=2, ep=32)).job.plan
+    assert (plan.pp, plan.vpp, plan.ep) == (8, 2, 32)
+
+
+def test_a_recipe_of_another_name_gives_nothing() -> None:
+    other = replace(CARD, notes="recipe deepseek_v3_pretrain_1024gpu_h100_bf16_config")
+    assert recipe_of(other) == (other, {}, (), True)
+    with pytest.raises(RefusedError) as refused:
+        place(other)
+    assert refused.value.reason == REASONS["layout"]
+
+
+def test_an_unknown_model_is_told_before_a_batch_that_is_not_published() -> None:
+    with pytest.raises(RefusedError) as refused:
+        place(replace(CARD, model="nobody's", notes=""))
+    assert refused.value.reason == REASONS["model"]
+
+
+SUMMARY = replace(
+    CARD,
+    source="NVIDIA Megatron Bridge performance summary 25.09",
+    model="QWEN3_30B_A3B",
+    gpus=8,
+    tp=1,
+    pp=1,
+    vpp=1,
+    ep=8,
+    micro_batch=1,
+    global_batch=512,
+    seq_len=4096,
+    notes="force-balanced experts, token-drop; NeMo 25.09 container",
+)
+
+
+def test_dropped_tokens_are_a_capacity_factor() -> None:
+    drops, keeps = place(SUMMARY), place(replace(SUMMARY, notes="force-balanced experts, token-dropless"))
+    assert (drops.job.plan.capacity_factor, drops.job.plan.dispatch) == (1.0, "all_to_all")
+    assert (keeps.job.plan.capacity_factor, keeps.job.plan.dispatch) == (None, "deepep")
+    assert drops.published  # a switch of the software is no layout
+
+
+def test_the_interleaved_schedule_of_llama_3() -> None:
+    herd = replace(
+        CARD,
+        source="The Llama 3 Herd of Models, Table 4",
+        hardware="H100-SXM5-80GB HBM3 700 W (Meta Grand Teton)",
+        nodes=1024,
+        gpus=8192,
+        model="LLAMA3.1_405B",
+        tp=8,
+        pp=16,
+        global_batch=2048,
+        seq_len=8192,
+        sharding="FSDP (ZeRO-2 style in pipeline)",
+        precision="bf16",
+        notes="",
+    )
+    step = place(herd)
+    assert (step.job.plan.vpp, step.job.plan.zero, step.job.num_micro_batches) == (8, 2, 32)
+    assert not step.published
+
+
+def test_every_layout_column_is_one_of_a_row() -> None:
+    assert set(LAYOUT) <= set(StepRow.__dataclass_fields__)
+
+
+@pytest.mark.parametrize(
+    ("notes", "expected"),
+    [
+        ("1F1B; local batch 32", (4, None)),
+        ("interleaved 1F1B; local batch 32", (2, 2)),
+        ("1F1B; local batch 8", (1, None)),
+    ],
+)
+def test_a_pipeline_of_torchtitan_keeps_weights_and_has_as_many_micro_batches_as_stages(
+    notes: str, expected: tuple[int, int | None]
+) -> None:
+    row = StepRow(line=2, source="torchtitan benchmarks", model="LLAMA3.1_405B", notes=notes, value=1.0)
+    filled, switches, assumptions, published = recipe_of(row)
+    assert (filled.micro_batch, filled.vpp) == expected
+    assert switches == {"fsdp": False, "zero": 1}
+    assert len(assumptions) == 2
+    assert not published
