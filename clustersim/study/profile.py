@@ -144,10 +144,12 @@ class Profile:
         return found
 
     def _sharding(self, job: Mapping[str, Any], *, pipeline: bool) -> dict[str, Any]:
-        """Of a job with replicas; under a pipeline DeepSpeed keeps weights and gradients whole."""
+        """Of a job with replicas; under a pipeline DeepSpeed does not split weights, nor gradients then."""
         told = {name: job[name] for name in ("fsdp", "zero") if name in job}
         if not any(job.get(name) for name in ("fsdp", "zero", "sharding", "sync_every")):
-            found: dict[str, Any] = {"fsdp": True} if self.fsdp else {"zero": min(self.zero, 1 if pipeline else 3)}
+            found: dict[str, Any] = (
+                {"fsdp": True} if self.fsdp else {"zero": 1 if pipeline and self.zero == 3 else self.zero}
+            )
         else:
             found = {}
         merged = {**found, **told}

@@ -87,6 +87,12 @@ class TestShow:
         assert all(re.search(rf"^{re.escape(key)}: ", text, re.MULTILINE) for key in KEYS)
         assert max(map(len, text.splitlines())) <= 80
 
+    def test_a_profile_says_where_its_switches_are_from(self, call: Callable[..., Any]) -> None:
+        for name, _ in list_cards()["profile"]:
+            shown = json.loads(call("show", "profile", name, "--json").out)
+            assert shown["name"] == name
+            assert {"launch", "fusion", "update_kernels"} <= shown["sources"].keys()
+
     @pytest.mark.parametrize(
         "shown", [("gpu", "h100-sxm"), ("communication", "nccl-h100"), ("job", "llama-2-7b-tp8-dp2"), ("model", "gpt2")]
     )

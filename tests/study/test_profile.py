@@ -74,6 +74,7 @@ def test_sharding_is_taken_whole_or_not_at_all() -> None:
     assert not {"zero", "fsdp", "per_parameter"} & told.keys()
     assert switches("deepspeed-zero3-2022")["zero"] == 3
     assert switches("deepspeed-zero3-2022", pp=2)["zero"] == 1
+    assert switches("llama-3-2024", pp=2)["zero"] == 2
 
 
 def test_an_attention_kernel_that_the_device_has_not_is_its_usual_one() -> None:
