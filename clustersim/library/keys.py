@@ -19,6 +19,7 @@ from clustersim.library.values import (
     Wholes,
     Word,
 )
+from clustersim.workload.context import METHODS
 from clustersim.workload.fusion import FUSED, FUSIONS, LOSSES
 from clustersim.workload.issue import LAUNCHES
 from clustersim.workload.optimizer import OPTIMIZERS
@@ -116,7 +117,7 @@ KEYS: Mapping[str, Key] = {
     "plan.dp": Key(_DEGREE, "replicas", otherwise="what fills the devices"),
     "plan.cp": Key(_DEGREE, "context-parallel ranks, which share each sequence", 1),
     "plan.context": Key(
-        Word(("zigzag", "ring", "all_gather", "ulysses", "hybrid")),
+        Word(tuple(METHODS)),
         "how attention reaches across them: around a ring, with keys and values gathered, or heads exchanged",
         "zigzag",
     ),
@@ -153,6 +154,9 @@ KEYS: Mapping[str, Key] = {
     "plan.prefetch": Key(Whole(0, 2**10), "layers gathered ahead of the one in use", 1),
     "plan.limit_gathers": Key(Flag(), "a gathering waits for room: at most plan.prefetch others are held", True),
     "plan.per_parameter": Key(Flag(), "weights split parameter by parameter and copied, as FSDP2 does", False),
+    "plan.flat_parameters": Key(
+        Flag(), "gradients of a layer are put together, cast and divided before they go, as FSDP1 does", False
+    ),
     "plan.placeholders": Key(
         Word(("none", "passing", "kept")), "what stands for gradients that are added to their buffer at once", "none"
     ),
@@ -226,11 +230,14 @@ KEYS: Mapping[str, Key] = {
         "one kernel, the device's usual one (flash) or one by name; or score matrices in memory",
         "flash",
     ),
+    "plan.repeat_heads": Key(Flag(), "keys and values are copied for each query head that reads them", False),
+    "plan.batch_first": Key(Flag(), "what ranks of tp gather and reduce along the sequence is copied", False),
     "plan.dropout": Key(Flag(), "dropout masks are made and kept, as GPT-2 and GPT-3 train", False),
     "plan.sequence_slices": Key(
         Whole(1, 2**20), "linear attention: parts of a sequence computed one after the other, one in memory", 1
     ),
     "plan.overlap_dp": Key(Flag(), "gradients reduced beside the backward pass", True),
+    "plan.overlap_refresh": Key(Flag(), "updated weights are gathered beside the next forward pass", True),
     "plan.overlap_tp": Key(Flag(), "weight gradients computed beside a reduction", True),
     "plan.scatter_gather": Key(Flag(), "messages between stages in tp parts, gathered after", False),
     "plan.tp_overlap": Key(
@@ -245,6 +252,7 @@ KEYS: Mapping[str, Key] = {
     "plan.loss": Key(
         Word(LOSSES), "cross-entropy over a split vocabulary, operator by operator, or in one kernel", "parallel"
     ),
+    "plan.logged_losses": Key(Whole(0, 2**4), "times that cross-entropy is computed once more for a log", 0),
     "plan.launch": Key(
         Word(LAUNCHES),
         "how the host issues kernels: not looked at, as operators, with layers in Python, compiled, or captured",

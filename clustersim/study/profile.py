@@ -42,6 +42,12 @@ class Profile:
         weights are split, where nothing is said about sharding
     fusion, loss, launch, wait_norm, clip, update_kernels
         as in a plan
+    repeat_heads, batch_first, flat_parameters, logged_losses
+        as in a plan
+    repeats : tuple[str, ...]
+        parts that are computed again in any case, where a job says nothing of recomputation or that there is none
+    overlap_refresh : bool
+        as in a plan
     overlap_p2p : bool
         messages between stages pass beside kernels with one chunk a stage, too; else ``wait_messages`` of a plan
     sources : Mapping[str, str]
@@ -72,6 +78,12 @@ class Profile:
     wait_norm: bool = False
     clip: bool = True
     update_kernels: UpdateKernels = "fused"
+    repeat_heads: bool = False
+    batch_first: bool = False
+    flat_parameters: bool = False
+    logged_losses: int = 0
+    repeats: tuple[str, ...] = ()
+    overlap_refresh: bool = True
     overlap_p2p: bool = True
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
@@ -101,6 +113,8 @@ class Profile:
             "loss": "parallel" if tp > 1 else self.loss,
             "launch": self.launch,
             "clip": self.clip,
+            "repeat_heads": self.repeat_heads,
+            "logged_losses": self.logged_losses,
         }
         if job.get("optimizer", "adam") in ("adam", "adamw"):
             found["update_kernels"] = self.update_kernels
@@ -112,7 +126,7 @@ class Profile:
         if tp > 1:
             found |= {"overlap_tp": self.overlap_tp, "sequence_parallel": sequence_parallel}
         if sequence_parallel:
-            found["tp_overlap"] = self.tp_overlap
+            found |= {"tp_overlap": self.tp_overlap, "batch_first": self.batch_first}
         elif tp > 1 and pp > 1:
             found["scatter_gather"] = self.scatter_gather
         if job.get("cp", 1) > 1:
@@ -121,6 +135,8 @@ class Profile:
             found["dispatch"] = self.dispatch
         if job.get("recompute") == "selective":
             found["recompute_modules"] = self.recompute_modules
+        elif self.repeats and job.get("recompute", "none") == "none":
+            found |= {"recompute": "selective", "recompute_modules": self.repeats}
         if replicas > 1:
             found |= self._sharding(job, pipeline=pp > 1)
         if not job.get("fsdp", found.get("fsdp")) and job.get("zero", found.get("zero", 0)) < 2:
@@ -138,9 +154,11 @@ class Profile:
             found = {}
         merged = {**found, **told}
         if merged.get("fsdp"):
-            found["per_parameter"] = self.per_parameter
+            found |= {"per_parameter": self.per_parameter, "flat_parameters": self.flat_parameters}
         elif merged.get("zero", 0) < 3 and not job.get("sync_every"):
             found["overlap_dp"] = self.overlap_dp
+            if (merged.get("zero") or job.get("sharding")) and self.overlap_dp:
+                found["overlap_refresh"] = self.overlap_refresh
         return found
 
 

@@ -64,7 +64,7 @@ def kept_tensors(shard: Shard, *, layer: int = 0) -> tuple[Kept, ...]:
     for number, name in enumerate(model.layer(layer)):
         own = _KEPT[name](shard)
         if number and not model.parallel_residual:
-            tensors.append(Kept("residual between the blocks", "norm", outside))
+            tensors.append(Kept("residual between the blocks", "norm", outside, part="residual"))
         elif number and model.shared_norm:
             own = tuple(tensor for tensor in own if tensor.part != "norm")
         tensors += own

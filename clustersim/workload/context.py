@@ -10,12 +10,13 @@ from clustersim.workload.mask import Mask, Span
 
 __all__ = ["METHODS", "Context", "Method", "places"]
 
-Method = Literal["zigzag", "ring", "all_gather", "ulysses", "hybrid"]
+Method = Literal["zigzag", "ring", "all_gather", "gathered_ring", "ulysses", "hybrid"]
 
 METHODS: Mapping[Method, str] = {
     "zigzag": "keys and values go round a ring; each rank has a part from the front and one from the back",
     "ring": "keys and values go round a ring; each rank has one part, so that later ranks have more to do",
     "all_gather": "keys and values are gathered whole; each rank has a part from the front and one from the back",
+    "gathered_ring": "keys and values are gathered whole and met block by block, gradients go round a ring in fp32",
     "ulysses": "all-to-alls turn parts of the sequence with all heads into the whole sequence with some heads",
     "hybrid": "ulysses inside groups of ranks, zigzag over the groups",
 }

@@ -158,7 +158,8 @@ def write_refresh(
 ) -> list[tuple[int, tuple[int, int]]]:
     """Bring updated weights to where they are used whole, in the order in which the next forward passes use them.
 
-    With ``overlap_dp`` each bucket holds up only its own blocks; without, the next step begins when all are there.
+    With ``overlap_dp`` and ``overlap_refresh`` each bucket holds up only its own blocks; without, the next step begins
+    when all are there.
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ def write_refresh(
         moves = r.replicas.sharding.refresh
         last = _write(program, moves, r.bucket, r.replicas, (update,), phase="optimizer", chunk=chunks[r.chunk])
         arrivals.append((last, user[r]))
-    if not plan.overlap_dp and arrivals:
+    if not (plan.overlap_dp and plan.overlap_refresh) and arrivals:
         return [(arrivals[-1][0], min(user.values(), key=trail.first_use.__getitem__))]
     return arrivals
 

@@ -38,7 +38,7 @@ class ParallelPlan:
         replicas; derived from the number of devices when None
     cp : int
         context-parallel ranks, which share each sequence
-    context : {"zigzag", "ring", "all_gather", "ulysses", "hybrid"}
+    context : {"zigzag", "ring", "all_gather", "gathered_ring", "ulysses", "hybrid"}
         how attention reaches across them, of :data:`clustersim.workload.context.METHODS`
     ulysses : int, optional
         of ``hybrid``: ranks of a group that exchange heads
@@ -83,6 +83,9 @@ class ParallelPlan:
     per_parameter : bool
         weights are split parameter by parameter, as PyTorch's FSDP2 does, and copied out of the buffer that they arrive
         in, gradients into the one that is reduced; else layer by layer, as one flat parameter (FSDP1)
+    flat_parameters : bool
+        of ``fsdp``: gradients of a layer are put together as that of one flat parameter, cast to the format that they
+        are reduced in and divided before they go, as FSDP1 does; nothing with ``per_parameter``
     reduce_each : bool, optional
         reduce the gradients of each micro-batch; else after the last one, and hold them whole until then. None: with
         ``zero`` 2 and 3 and ``fsdp``
@@ -135,7 +138,15 @@ class ParallelPlan:
         fp32
     optimizer : str or Optimizer
         a name in :data:`clustersim.workload.optimizer.OPTIMIZERS`, or an own one
-    attention : {"flash", "flash-1", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"}
+    attention : {"flash", "flash-1", "triton", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"}
+    repeat_heads : bool
+        keys and values are copied for each query head that reads them, as eager models of grouped queries do; the
+        attention kernel, what is kept for its backward pass and what ranks of cp exchange are then as large as without
+        groups
+    batch_first : bool
+        the residual stream has its sequences one after the other, so that what ranks of tp gather and reduce along the
+        sequence is copied: PyTorch's DTensor, whose collectives work on the outermost dimension. Megatron-LM has the
+        sequence outermost
     sequence_slices : int
         linear attention: parts of a sequence that are computed one after the other, so that only one is in memory; the
         backward pass runs the forward pass of each again
@@ -147,6 +158,9 @@ class ParallelPlan:
     overlap_dp : bool
         reduce gradients beside the backward pass, gather weights beside the next forward pass; else in one bucket
         a chunk between the passes
+    overlap_refresh : bool
+        of ``overlap_dp``: weights whose update is split are gathered beside the next forward pass; else before it, as
+        Megatron-LM without ``overlap_param_gather`` does
     overlap_tp : bool
         compute weight gradients beside the reduction of the input's gradient (Transformer Engine's ``bulk``)
     scatter_gather : bool
@@ -163,6 +177,8 @@ class ParallelPlan:
         of :data:`clustersim.workload.fusion.FUSIONS`: element-wise operators that share a kernel
     loss : {"parallel", "operators", "fused"}
         how cross-entropy is computed, see :mod:`clustersim.workload.layers.loss`; ``parallel`` with tp above 1
+    logged_losses : int
+        times that cross-entropy of each micro-batch is computed once more for a log, operator by operator
     launch : {"none", "eager", "modules", "compiled", "cuda_graphs"}
         how the host issues kernels, see :func:`clustersim.workload.issue.issue`; ``none``: they are there in time
     wait_norm : bool
@@ -201,6 +217,7 @@ class ParallelPlan:
     reshard: bool = True
     limit_gathers: bool = True
     per_parameter: bool = False
+    flat_parameters: bool = False
     reduce_each: bool | None = None
     gather_dtype: Dtype | None = None
     reduce_dtype: Dtype | None = None
@@ -224,16 +241,20 @@ class ParallelPlan:
     gradient_dtype: Dtype | None = None
     optimizer: str | Optimizer = "adam"
     attention: Attention = "flash"
+    repeat_heads: bool = False
+    batch_first: bool = False
     sequence_slices: int = 1
     placeholders: Placeholders = "none"
     dropout: bool = False
     overlap_dp: bool = True
+    overlap_refresh: bool = True
     overlap_tp: bool = True
     scatter_gather: bool = False
     tp_overlap: TpOverlap = "none"
     tp_overlap_chunks: int = 4
     fusion: tuple[str, ...] = FUSED
     loss: Loss = "parallel"
+    logged_losses: int = 0
     launch: Launching = "none"
     wait_norm: bool = False
     wait_messages: bool = False

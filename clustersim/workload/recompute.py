@@ -15,6 +15,8 @@ MODULES: Mapping[str, str] = {
     "core": "the attention core: scores, softmax and context",
     "norm": "the outputs of the norms inside the layers",
     "activation": "what the activation of an MLP or of experts writes",
+    "residual": "the residual stream between the blocks of a layer",
+    "second_products": "every second product of attention and MLP, and rotary embedding",
     "mla_up": "the up projections of latent attention, and the heads made of them",
     "experts": "the inside of the expert MLPs, dispatched tokens kept",
 }

@@ -17,6 +17,7 @@ from clustersim.workload.rules.experts import expert_notes
 from clustersim.workload.rules.frameworks import framework_notes
 from clustersim.workload.rules.fusion import fusion_notes
 from clustersim.workload.rules.host import host_notes
+from clustersim.workload.rules.layout import layout_notes
 from clustersim.workload.rules.sharding import sharding_notes
 from clustersim.workload.rules.stage_layers import stage_layers_notes
 from clustersim.workload.rules.tensor_overlap import tensor_overlap_notes
@@ -182,6 +183,7 @@ def _without_effect(case: Case) -> Iterator[str]:
     yield from sharding_notes(case)
     yield from host_notes(case)
     yield from fusion_notes(case)
+    yield from layout_notes(case)
     if plan.recompute_modules != ("core",) and plan.recompute != "selective":
         yield "plan.recompute_modules: no effect without plan.recompute selective"
     if (plan.recompute_method, plan.recompute_layers) != ("uniform", None) and plan.recompute != "full":

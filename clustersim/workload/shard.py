@@ -14,7 +14,7 @@ from clustersim.workload.precision import WIDTH, Dtype, Recipe, find_recipe
 
 __all__ = ["WIDTH", "Attention", "Dtype", "Shard", "padded_vocab"]
 
-Attention = Literal["flash", "flash-1", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"]
+Attention = Literal["flash", "flash-1", "triton", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"]
 
 
 def padded_vocab(vocab: int, tp: int) -> int:
@@ -45,12 +45,15 @@ class Shard:
         ranks t that share every layer
     sequence_parallel : bool
         norms, residual stream and dropout are split over the t ranks along the sequence
-    attention : {"flash", "flash-1", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"}
-        one kernel that never writes the score matrix, or one GEMM each for scores and context with the softmax between
+    attention : {"flash", "flash-1", "triton", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"}
+        one kernel that never writes the score matrix, or one GEMM each for scores and context with the softmax between;
+        ``triton`` is FlashAttention as Triton 2 of 2022 and 2023 compiled it, on Hopper with Ampere's instructions
     fusion : tuple[str, ...]
         of :data:`clustersim.workload.fusion.FUSIONS`: which element-wise operators share a kernel
     loss : {"parallel", "operators", "fused"}
         how cross-entropy is computed
+    logged_losses : int
+        times that cross-entropy is computed once more for a log
     dropout : bool
         on attention probabilities and on the output of both blocks
     experts : ExpertShard, optional
@@ -63,6 +66,10 @@ class Shard:
         tokens of each document, by sequence of the micro-batch; None: each sequence is one
     replicas : int
         of the model, whose features a contrastive loss compares
+    repeats_heads : bool
+        keys and values are copied for each query head that reads them, in front of the attention kernel
+    batch_first : bool
+        what ranks gather and reduce along the sequence is copied into and out of their order
     slices : int
         parts of a sequence that are computed one after the other; ``seq_len`` is then that of one
     """
@@ -78,11 +85,14 @@ class Shard:
     dropout: bool = False
     fusion: tuple[str, ...] = FUSED
     loss: Loss = "parallel"
+    logged_losses: int = 0
     experts: ExpertShard | None = None
     window: int | None = None
     context: Context = field(default_factory=Context)
     documents: tuple[tuple[int, ...], ...] | None = None
     replicas: int = 1
+    repeats_heads: bool = False
+    batch_first: bool = False
     slices: int = 1
 
     @property
@@ -140,6 +150,11 @@ class Shard:
     def kv_heads(self) -> int:
         """Key and value heads of this rank, k/t; one that several ranks repeat where t exceeds k."""
         return max(1, self.model.num_kv_heads // self.tp)
+
+    @property
+    def read_heads(self) -> int:
+        """Key and value heads that the attention kernel reads."""
+        return self.heads if self.repeats_heads else self.kv_heads
 
     @property
     def query_features(self) -> int:

@@ -149,7 +149,10 @@ def shard_of(case: Case, plan: ParallelPlan) -> Shard:
         dropout=plan.dropout,
         fusion=tuple(plan.fusion),
         loss=plan.loss,
+        logged_losses=plan.logged_losses,
         context=case.context,
+        repeats_heads=plan.repeat_heads,
+        batch_first=plan.batch_first,
         slices=plan.sequence_slices,
         replicas=case.replicas,
     )

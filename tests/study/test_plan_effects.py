@@ -27,6 +27,19 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "plan.prefetch": [(3, {}, False), (0, FSDP, True)],
     "plan.limit_gathers": [(False, {}, False)],
     "plan.per_parameter": [(True, {}, False), (True, FSDP, True)],
+    "plan.flat_parameters": [
+        (True, {}, False),
+        (True, {"plan.zero": 3}, False),
+        (True, FSDP | {"plan.per_parameter": True}, False),
+        (True, FSDP, True),
+    ],
+    "plan.repeat_heads": [(True, {}, False)],
+    "plan.batch_first": [
+        (True, {}, False),
+        (True, {"plan.tp": 2, "plan.sequence_parallel": False}, False),
+        (True, {"plan.tp": 2}, True),
+    ],
+    "plan.logged_losses": [(2, {}, True)],
     "plan.reshard": [(False, {}, False), (False, FSDP, True)],
     "plan.reduce_each": [(True, ALONE, False), (False, {}, False), (True, SYNC, False), (True, {}, True)],
     "plan.gather_dtype": [
@@ -43,6 +56,12 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "plan.recompute_layers": [(2, {}, False), (2, {"plan.recompute": "full"}, True)],
     "plan.sequence_parallel": [(True, {}, False), (False, {"plan.tp": 2}, True)],
     "plan.overlap_dp": [(False, ALONE, False), (False, FSDP, False), (False, SYNC, False), (False, {}, True)],
+    "plan.overlap_refresh": [
+        (False, {}, False),
+        (False, FSDP, False),
+        (False, {"plan.zero": 1, "plan.overlap_dp": False}, False),
+        (False, {"plan.zero": 1, "steps": 2}, True),
+    ],
     "plan.overlap_tp": [(False, {}, False), (False, {"plan.tp": 2}, True)],
     "plan.scatter_gather": [
         (True, {}, False),

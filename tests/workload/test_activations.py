@@ -55,12 +55,14 @@ def test_llama_layer_by_hand(llama: Model, new_shard: Callable[..., Shard]) -> N
     by_hand = {
         "layer input": 2 * tokens * 256,
         "attention input": 2 * tokens * 256,
-        "queries, keys, values": 2 * tokens * (8 + 2 * 4) * 32,
+        "queries, values": 2 * tokens * (8 + 4) * 32,
+        "keys": 2 * tokens * 4 * 32,
         "log-sum-exp": 4 * tokens * 8,
         "attention output": 2 * tokens * 8 * 32,
         "residual between the blocks": 2 * tokens * 256,
         "mlp input": 2 * tokens * 256,
-        "mlp before its activation": 2 * tokens * 2 * 688,
+        "mlp before its activation": 2 * tokens * 688,
+        "mlp before its gate": 2 * tokens * 688,
         "mlp after its activation": 2 * tokens * 688,
     }
     assert {t.name: t.nbytes for t in kept_tensors(shard)} == by_hand

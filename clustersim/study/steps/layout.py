@@ -265,7 +265,7 @@ def _recompute(row: StepRow, profile: Profile, assumed: list[str]) -> dict[str, 
     if "selective" in text:
         if profile.recompute_modules != ("core",):
             parts = ", ".join(profile.recompute_modules)
-            assumed.append(f"recompute: {parts}; the products that run again are left out")
+            assumed.append(f"recompute: {parts}, the profile's; published as {row.recompute!r}")
         return {"recompute": "selective", "recompute_modules": profile.recompute_modules}
     if "full" in text:
         return {"recompute": "full"}

@@ -205,6 +205,14 @@ _RECIPES: tuple[Recipe, ...] = (
         origin="arXiv 2407.21783, section 3.3.2, an interleaved schedule; assumed: chunks of one, 126 layers with "
         "embedding and head are 128 = 16 x 8",
     ),
+    *(
+        Recipe(
+            words=("torchtitan benchmarks", words),
+            switches={"tp_overlap": "ring"},
+            origin="PyTorch torch/distributed/_symmetric_memory: products take and give tokens part by part",
+        )
+        for words in ("async tp", "asynctp")
+    ),
     Recipe(
         words=("torchtitan benchmarks", "llama3.1_405b"),
         switches={"fsdp": False, "zero": 1},

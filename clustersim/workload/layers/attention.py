@@ -16,8 +16,10 @@ from clustersim.workload.layers.kernels import (
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.operators import rope_operators
 from clustersim.workload.layers.piece import Piece
+from clustersim.workload.layers.second_products import SECOND, attention_products
 from clustersim.workload.layers.writing import Writing
 from clustersim.workload.matrix import Matrix
+from clustersim.workload.op import Compute
 from clustersim.workload.shard import Shard
 
 __all__ = ["attention", "attention_kept"]
@@ -41,7 +43,19 @@ def attention(shard: Shard) -> Block:
         kind="attention",
         forward=_forward(shard, core),
         backward=_backward(shard, core),
-        parts=(Part(name="core", op=core_forward(core), kept=kept_nbytes(kept, "core")), norm_part(shard, kept)),
+        parts=(
+            norm_part(shard, kept),
+            Part(
+                name=SECOND,
+                op=Compute(
+                    name="attention products forward",
+                    kind="attention",
+                    kernels=(*attention_products(shard), *_between(shard, passes=2)),
+                ),
+                kept=kept_nbytes(kept, SECOND),
+            ),
+            Part(name="core", op=core_forward(core), kept=kept_nbytes(kept, "core")),
+        ),
         parameters=_parameters(shard),
         replicated_parameters=model.attention_output_bias * model.hidden + _qk_norm_parameters(shard),
         matrices=(
@@ -69,7 +83,9 @@ def attention_kept(shard: Shard) -> tuple[Kept, ...]:
     normed = shard.model.qk_norm * (shard.query_features + shard.key_features)
     return (
         Kept("attention input", "attention", block_input, part="norm"),
-        Kept("queries, keys, values", "attention", tokens * shard.qkv_features),
+        Kept("queries, values", "attention", tokens * (shard.query_features + shard.key_features)),
+        Kept("keys", "attention", tokens * shard.read_heads * shard.model.head_dim, part=SECOND),
+        Kept("copies of values", "attention", tokens * _copied_features(shard), part=SECOND),
         Kept("queries, keys before their norm", "attention", tokens * normed),
         *_core(shard).kept("attention"),
     )
@@ -126,7 +142,10 @@ def _position_bias(shard: Shard) -> int:
 
 
 def _between(shard: Shard, *, passes: int) -> tuple[Kernel, ...]:
-    """What stands between projection and attention; a norm reads its input again backward, a rotation does not."""
+    """What stands between projection and attention; a norm reads its input again backward, a rotation does not.
+
+    Copying heads reads those that there are and writes those that are read; backward their gradients are summed.
+    """
     q_and_k = shard.width * shard.tokens * (shard.query_features + shard.key_features)
     kernels = []
     if shard.model.qk_norm:
@@ -137,7 +156,15 @@ def _between(shard: Shard, *, passes: int) -> tuple[Kernel, ...]:
             kernels.append(memory_pass(2 * rotated, dtype=shard.recipe.activations, form="rope"))
         else:
             kernels += rope_operators(shard, rotated // shard.width)
+    if shard.read_heads > shard.kv_heads:
+        both = 2 * (2 * shard.key_features + _copied_features(shard))
+        kernels.append(memory_pass(shard.width * shard.tokens * both, dtype=shard.recipe.activations))
     return tuple(kernels)
+
+
+def _copied_features(shard: Shard) -> int:
+    """Columns of keys that are copies; of values there are as many."""
+    return (shard.read_heads - shard.kv_heads) * shard.model.head_dim
 
 
 def _core(shard: Shard) -> Core:

@@ -47,7 +47,7 @@ class Core:
         return cls(
             shard=shard,
             heads=shard.heads,
-            kv_heads=shard.kv_heads,
+            kv_heads=shard.read_heads,
             key_dim=width,
             value_dim=width,
             masks=masks,

@@ -14,7 +14,8 @@ def loss_forward(shard: Shard) -> tuple[Kernel, ...]:
 
     ``parallel``, over a split vocabulary, each pass fused by a compiler: cast to fp32 (w + 4), row maximum (4),
     subtract, exponentiate and sum (8), normalise (8). ``operators``: cast (w + 4), logarithm of the softmax (8).
-    ``fused``: one kernel that reads the logits for their statistics and once more (2w).
+    ``fused``: one kernel that reads the logits for their statistics and once more (2w). Each logged loss is computed
+    as ``operators``.
 
     References
     ----------
@@ -23,17 +24,18 @@ def loss_forward(shard: Shard) -> tuple[Kernel, ...]:
     """
     w = shard.width
     passes = {"parallel": (w + 4, 4, 8, 8), "operators": (w + 4, 8), "fused": (2 * w,)}
-    return _passes(shard, passes[shard.loss])
+    return _passes(shard, passes[shard.loss] + shard.logged_losses * passes["operators"])
 
 
 def loss_backward(shard: Shard) -> tuple[Kernel, ...]:
     """From what the forward pass has kept to the gradient of the logits, in bytes an element.
 
-    ``parallel``: subtract the target and scale in place (8), cast (4 + w). ``operators``: the softmax's gradient from
-    its logarithm and the loss' (12), cast (4 + w). ``fused``: read and write the logits' place (2w).
+    ``parallel``: subtract the target and scale in place (8), cast (4 + w). ``operators``: the loss' gradient, zeros but
+    for the targets (4), the softmax's from its logarithm and that one (12), cast (4 + w). ``fused``: read and write the
+    logits' place (2w).
     """
     w = shard.width
-    passes = {"parallel": (8, 4 + w), "operators": (12, 4 + w), "fused": (2 * w,)}
+    passes = {"parallel": (8, 4 + w), "operators": (4, 12, 4 + w), "fused": (2 * w,)}
     return _passes(shard, passes[shard.loss])
 
 

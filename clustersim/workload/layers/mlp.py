@@ -14,6 +14,7 @@ from clustersim.workload.layers.kernels import (
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.operators import gate_backward, gate_forward
 from clustersim.workload.layers.piece import Piece
+from clustersim.workload.layers.second_products import SECOND, mlp_products
 from clustersim.workload.layers.writing import Writing
 from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Compute
@@ -39,12 +40,13 @@ def mlp(shard: Shard) -> Block:
         forward=_forward(shard, activation),
         backward=_backward(shard, activation_backward),
         parts=(
+            norm_part(shard, kept),
+            *_second_products(shard, kept_nbytes(kept, SECOND)),
             Part(
                 name="activation",
                 op=Compute(name="mlp activation forward", kind="mlp", kernels=activation),
                 kept=kept_nbytes(kept, "activation"),
             ),
-            norm_part(shard, kept),
         ),
         parameters=(model.hidden + model.mlp_bias) * wide + (shard.ffn + model.mlp_bias) * model.hidden,
         replicated_parameters=model.mlp_bias * model.hidden,
@@ -64,12 +66,21 @@ def mlp(shard: Shard) -> Block:
 def mlp_kept(shard: Shard) -> tuple[Kept, ...]:
     """What it keeps; under sequence parallelism its input as this rank's part, which is gathered again."""
     operand, h = shard.recipe.activation_operand.nbytes, shard.model.hidden
+    before = shard.width * shard.tokens * shard.ffn
     return (
         Kept("mlp input", "mlp", operand(shard.rows * h), part="norm"),
-        Kept("mlp before its activation", "mlp", shard.width * shard.tokens * shard.mlp_in_features),
+        Kept("mlp before its activation", "mlp", before),
+        Kept("mlp before its gate", "mlp", shard.model.gated_mlp * before, part=SECOND),
         Kept("mlp after its activation", "mlp", operand(shard.tokens * shard.ffn), part="activation"),
         Kept("mlp mask of dropout", "mlp", shard.rows * h * shard.dropout),
     )
+
+
+def _second_products(shard: Shard, kept: int) -> tuple[Part, ...]:
+    """As a part to compute again, where there are any."""
+    kernels = mlp_products(shard)
+    op = Compute(name="mlp products forward", kind="mlp", kernels=kernels)
+    return (Part(name=SECOND, op=op, kept=kept),) if kernels else ()
 
 
 def _matrices(shard: Shard) -> tuple[tuple[int, int], tuple[int, int]]:

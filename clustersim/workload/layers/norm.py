@@ -52,6 +52,13 @@ def middle_norm(shard: Shard) -> Block:
         backward=plain.backward,
         parameters=plain.parameters,
         replicated_parameters=plain.replicated_parameters,
+        parts=(
+            Part(
+                name="residual",
+                op=Compute(name="residual forward", kind="residual", kernels=_add(shard)),
+                kept=shard.residual_nbytes,
+            ),
+        ),
         kept=shard.residual_nbytes,
     )
 

@@ -12,7 +12,7 @@ from clustersim.workload.layers.placed import Placed
 from clustersim.workload.passes.forward import forward_block
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Chain, Fragment
 from clustersim.workload.passes.parameter_group import ParameterGroup, Traffic
-from clustersim.workload.passes.tensor_parallel import gather, put_off_nbytes, reduction
+from clustersim.workload.passes.tensor_parallel import gather, in_order, put_off_nbytes, reduction
 from clustersim.workload.passes.tensor_parallel_overlap import as_tokens_come, as_tokens_go
 from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
@@ -184,6 +184,8 @@ def _backward_block(
     if block.reduces and full:
         if not come:
             chain.add(gather(shard, f"{block.kind} output gradient"), layer=layer)
+            for copy in in_order(shard, f"{block.kind} output gradient"):
+                chain.add(copy, layer=layer)
         held += full
     for part in block.again(recompute):
         chain.write(part.pieces, layer=layer)
@@ -206,6 +208,8 @@ def _backward_block(
         done.update(end)
         number = chain.write(pieces, layer=layer, start=begin, end=done)[-1]
         if reduces and not go:
+            for copy in in_order(shard, f"{block.kind} input gradient"):
+                chain.add(copy, layer=layer)
             chain.add(reduction(shard, f"{block.kind} input gradient"), layer=layer)
         return number
     inputs = []
@@ -215,8 +219,12 @@ def _backward_block(
             inputs.append(chain.beside(once_more, after=chain.last, layer=layer))
     numbers = chain.write(pieces, layer=layer, start=begin, end=done)
     inputs += [number for number, piece in zip(numbers, pieces, strict=True) if piece.op == once_more]
+    for copy in () if go else in_order(shard, f"{block.kind} input gradient"):
+        chain.add(copy, layer=layer)
+    summed = numbers[-1] if go else chain.add(reduction(shard, f"{block.kind} input gradient"), layer=layer)
+    for copy in in_order(shard, f"{block.kind} input again") if inputs else ():
+        inputs = [chain.beside(copy, after=inputs, layer=layer)]
     inputs.append(numbers[-1])
-    summed = inputs[-1] if go else chain.add(reduction(shard, f"{block.kind} input gradient"), layer=layer)
     freed = Counter(end)
     freed[WORKSPACE] -= full
     return chain.beside(beside, after=inputs if overlap else [*inputs, summed], layer=layer, end=freed)

@@ -12,7 +12,7 @@ from clustersim.workload.layers.piece import Piece, fused
 from clustersim.workload.layers.placed import Placed
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Chain, Fragment
 from clustersim.workload.passes.parameter_group import ParameterGroup, Traffic
-from clustersim.workload.passes.tensor_parallel import gather, reduction
+from clustersim.workload.passes.tensor_parallel import gather, in_order, reduction
 from clustersim.workload.passes.tensor_parallel_overlap import as_tokens_come, as_tokens_go
 from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
@@ -121,6 +121,8 @@ def forward_block(
         pieces = as_tokens_come(pieces, shard, products, what=f"{block.kind} input")
     elif gathers:
         numbers.append(chain.add(gather(shard, f"{block.kind} input"), layer=layer))
+        for copy in in_order(shard, f"{block.kind} input"):
+            chain.add(copy, layer=layer)
     if go:
         pieces = as_tokens_go(pieces, shard, products, what=f"{block.kind} output")
     pieces = fused([replace(p, op=again(p.op)) for p in pieces] if repeated else pieces)
@@ -130,6 +132,8 @@ def forward_block(
     begin[WORKSPACE] += transient
     numbers += chain.write(pieces, layer=layer, start=begin, end=done)
     if reduces and not go:
+        for copy in in_order(shard, f"{block.kind} output"):
+            chain.add(copy, layer=layer)
         chain.add(reduction(shard, f"{block.kind} output"), layer=layer)
     if shard.tp > 1 and block.kind == "loss":
         for collective in loss_reductions(shard):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from clustersim.workload.layers.block import Block
-from clustersim.workload.op import Collective
+from clustersim.workload.layers.kernels import memory_pass
+from clustersim.workload.op import Collective, Compute
 from clustersim.workload.shard import Shard
 
-__all__ = ["gather", "put_off_nbytes", "reduction"]
+__all__ = ["gather", "in_order", "put_off_nbytes", "reduction"]
 
 
 def gather(shard: Shard, what: str) -> Collective:
@@ -19,6 +20,20 @@ def reduction(shard: Shard, what: str) -> Collective:
     if shard.sequence_parallel:
         return _collective("reduce_scatter", f"reduce-scatter {what}", shard.full_nbytes)
     return _collective("all_reduce", f"all-reduce {what}", shard.full_nbytes)
+
+
+def in_order(shard: Shard, what: str) -> tuple[Compute, ...]:
+    """The copy of R × h behind an all-gather and in front of a reduce-scatter, where sequences are outermost.
+
+    References
+    ----------
+    PyTorch, ``torch/distributed/_functional_collectives.py``: ``all_gather_tensor`` and ``reduce_scatter_tensor`` cut
+    and concatenate where the dimension is not the first; ``SequenceParallel`` shards dimension 1.
+    """
+    if not (shard.batch_first and shard.sequence_parallel):
+        return ()
+    kernel = memory_pass(2 * shard.full_nbytes, dtype=shard.recipe.activations)
+    return (Compute(name=f"copy of {what}", kind="copy", kernels=(kernel,)),)
 
 
 def put_off_nbytes(block: Block, shard: Shard) -> int:

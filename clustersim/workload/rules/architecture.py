@@ -32,6 +32,7 @@ ARCHITECTURE_KEYS = (
 _PARTS: Mapping[str, tuple[str, frozenset[str]]] = {
     "core": ("attention", frozenset({"attention", "latent_attention", "linear_attention", "cross_attention"})),
     "activation": ("MLP", frozenset({"mlp", "experts"})),
+    "second_products": ("plain attention and no plain MLP", frozenset({"attention", "mlp"})),
     "mla_up": ("latent attention", frozenset({"latent_attention"})),
     "experts": ("experts", frozenset({"experts"})),
 }

@@ -61,7 +61,8 @@ def _heads(case: Case) -> Iterator[Fault]:
 def _length(case: Case) -> Iterator[Fault]:
     """Ranks have equally many tokens, in equal parts."""
     plan, seq_len = case.plan, case.seq_len
-    twice = plan.context in ("zigzag", "all_gather") or (plan.context == "hybrid" and case.context.across > 1)
+    balanced = ("zigzag", "all_gather", "gathered_ring")
+    twice = plan.context in balanced or (plan.context == "hybrid" and case.context.across > 1)
     tp = plan.tp if case.sequence_parallel else 1
     each = (2 if twice else 1) * plan.cp * tp
     if seq_len % each:

@@ -24,5 +24,7 @@ def count_faults(case: Case) -> Iterator[Fault]:
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             nearest = max(1, round(value)) if isinstance(value, int | float) and abs(value) < 2**63 else 1
             yield Fault(key=key, value=value, rule="must be a whole number from 1", nearest=nearest)
-    if not isinstance(plan.prefetch, int) or isinstance(plan.prefetch, bool) or plan.prefetch < 0:
-        yield Fault(key="plan.prefetch", value=plan.prefetch, rule="must be a whole number from 0", nearest=1)
+    for name, default in (("prefetch", 1), ("logged_losses", 0)):
+        count = getattr(plan, name)
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+            yield Fault(key=f"plan.{name}", value=count, rule="must be a whole number from 0", nearest=default)

@@ -31,6 +31,7 @@ _SHARDING: Mapping[str, object] = {
     "reshard": True,
     "limit_gathers": True,
     "per_parameter": False,
+    "flat_parameters": False,
     "reduce_each": None,
     "gather_dtype": None,
     "reduce_dtype": None,
@@ -134,6 +135,8 @@ def sharding_notes(case: Case) -> Iterator[str]:
         yield "plan.reduce_dtype: no effect with qgz of plan.zeropp, which reduces in int4"
     if plan.zeropp and plan.per_parameter:
         yield "plan.per_parameter: no effect with plan.zeropp, which is DeepSpeed's"
+    if plan.flat_parameters and (ranks == 1 or plan.per_parameter or not plan.fsdp):
+        yield "plan.flat_parameters: no effect without plan.fsdp, with plan.per_parameter or with dp 1"
     if plan.zeropp_ranks != 8 and not plan.zeropp:
         yield "plan.zeropp_ranks: no effect without plan.zeropp"
     if plan.sync_every is None:
@@ -146,6 +149,8 @@ def sharding_notes(case: Case) -> Iterator[str]:
     each = plan.reduce_each if plan.reduce_each is not None else plan.zero == 2
     if plan.bucket_bytes is not None and (ranks == 1 or splits or not (plan.overlap_dp or each)):
         yield "plan.bucket_bytes: no effect with dp 1, where weights are split, or in one bucket without overlap_dp"
+    if not plan.overlap_refresh and (ranks == 1 or splits or plan.zero == 0 or not plan.overlap_dp):
+        yield "plan.overlap_refresh: no effect without plan.zero 1 or 2 over replicas and plan.overlap_dp"
     if not plan.overlap_dp and ranks > 1 and splits:
         yield "plan.overlap_dp: no effect on weights and gradients that travel with the passes, layer by layer"
     elif not plan.overlap_dp and ranks > 1 and each:

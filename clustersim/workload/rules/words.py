@@ -24,7 +24,8 @@ __all__ = ["word_faults"]
 
 _AXES = ("tp", "cp", "dp", "pp")
 _HOST_FLAGS = ("wait_norm", "wait_messages", "clip")
-_SHARDING_FLAGS = ("fsdp", "reshard", "limit_gathers", "per_parameter", "sync_momentum")
+_SHARDING_FLAGS = ("fsdp", "reshard", "limit_gathers", "per_parameter", "flat_parameters", "sync_momentum")
+_LAYOUT_FLAGS = ("repeat_heads", "batch_first")
 
 
 def word_faults(case: Case) -> Iterator[Fault]:
@@ -64,8 +65,8 @@ def word_faults(case: Case) -> Iterator[Fault]:
         if value not in names:
             nearest = nearest_name(str(value), names) or names[0]
             yield Fault(key=key, value=value, rule=f"must be one of {', '.join(names)}", nearest=nearest)
-    flags = ("dropout", "overlap_dp", "overlap_tp", "sequence_parallel", "reduce_each", *_HOST_FLAGS, *_SHARDING_FLAGS)
-    for name in flags:
+    flags = ("dropout", "overlap_dp", "overlap_refresh", "overlap_tp", "sequence_parallel", "reduce_each")
+    for name in (*flags, *_HOST_FLAGS, *_SHARDING_FLAGS, *_LAYOUT_FLAGS):
         value = getattr(plan, name)
         if not isinstance(value, bool) and not (name in ("sequence_parallel", "reduce_each") and value is None):
             yield Fault(key=f"plan.{name}", value=value, rule="must be true or false", nearest=bool(value))

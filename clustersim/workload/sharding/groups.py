@@ -83,10 +83,23 @@ def parameter_groups(
 def _copies(
     group: ParameterGroup, shard: Shard, weights: Sequence[tuple[Replicas, int]]
 ) -> tuple[Compute | None, Compute | None]:
-    """The kernels that read and write weights once more when they have come, and gradients before they go."""
+    """The kernels that read and write weights once more when they have come, and gradients before they go.
+
+    Gradients of a flat parameter, of w bytes as weights are gathered and r as they are reduced, are views of its own:
+    they are put together (2w bytes a parameter), cast (w + r) where r differs, and divided (2r).
+
+    References
+    ----------
+    PyTorch FSDP1, ``torch/distributed/fsdp``: ``FlatParamHandle`` splits the flat parameter into views, whose gradients
+    autograd concatenates; ``_post_backward_hook`` casts and divides by ``_gradient_predivide_factor``.
+    """
     copied = [(kind.sharding, n) for kind, n in weights if kind.sharding.copies]
     out = sum(2 * shard.recipe.gathered_width * n for sharding, n in copied if sharding.gather)
     gone = sum(math.ceil((WIDTH[shard.gradient_dtype] + s.reduce[0].nbytes) * n) for s, n in copied if s.reduce)
+
+    w = shard.recipe.gathered_width
+    flat = [(kind.sharding.reduce[0].nbytes, n) for kind, n in weights if kind.sharding.flat and kind.sharding.reduce]
+    gone += sum(math.ceil((2 * w + (w + r if r != w else 0) + 2 * r) * n) for r, n in flat)
 
     def copy(name: str, nbytes: int, dtype: str) -> Compute | None:
         kernels = (memory_pass(nbytes, dtype=dtype),)

@@ -23,6 +23,7 @@ def hsdp(
     reduced: int | None = None,
     bounded: bool = True,
     copies: bool = False,
+    flat: bool = False,
 ) -> Sharding:
     """ZeRO-3 inside groups of ``inner`` ranks; the shards' gradients are summed over the groups.
 
@@ -34,7 +35,7 @@ def hsdp(
         a multiple of ``inner``
     inner : int
         ranks that share one copy
-    weight, gradient, prefetch, keeps, each, reduced, bounded, copies
+    weight, gradient, prefetch, keeps, each, reduced, bounded, copies, flat
         as in :func:`clustersim.workload.sharding.zero.zero`
 
     References
@@ -54,10 +55,11 @@ def hsdp(
             reduced=reduced,
             bounded=bounded,
             copies=copies,
+            flat=flat,
         )
     gather = Movement(kind="all_gather", what="weights", nbytes=weight, over="inner")
     scattered = reduction("reduce_scatter", gradient=gradient, reduced=reduced, over="inner", kept=inner)
-    scattered = replace(scattered, before=0) if copies else scattered
+    scattered = replace(scattered, before=0) if copies or flat else scattered
     summed = reduction(
         "all_reduce", gradient=gradient, reduced=reduced, over="outer" if inner > 1 else "all", share=inner
     )
@@ -75,4 +77,5 @@ def hsdp(
         prefetch=prefetch,
         bounded=bounded,
         copies=copies,
+        flat=flat,
     )

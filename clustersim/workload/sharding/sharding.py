@@ -43,6 +43,8 @@ class Sharding:
     copies : bool
         gathered weights are copied out of the buffer that they arrive in, gradients into the one that is reduced, among
         the kernels of the passes
+    flat : bool
+        the gradients of a parameter group are put together, cast and divided before they are reduced
     bucket : int
         parameters whose gradients are reduced together inside the passes, where weights stay whole; 0: those of a layer
     extra_weights : float
@@ -69,6 +71,7 @@ class Sharding:
     prefetch: int = 1
     bounded: bool = True
     copies: bool = False
+    flat: bool = False
     bucket: int = 0
     extra_weights: float = 0.0
     sync_every: int = 1

@@ -59,6 +59,7 @@ def _each_step(plan: ParallelPlan, recipe: Recipe) -> Strategy:
             bounded=plan.limit_gathers,
         )
     stage = 3 if plan.fsdp else plan.zero
+    flat = plan.fsdp and plan.flat_parameters and not plan.per_parameter
     if stage == 3 and plan.hsdp is not None:
         return partial(
             hsdp,
@@ -71,6 +72,7 @@ def _each_step(plan: ParallelPlan, recipe: Recipe) -> Strategy:
             each=plan.reduce_each is not False,
             bounded=plan.limit_gathers,
             copies=plan.per_parameter,
+            flat=flat,
         )
     return partial(
         zero,
@@ -84,4 +86,5 @@ def _each_step(plan: ParallelPlan, recipe: Recipe) -> Strategy:
         bucket=REDUCE_BUCKET if plan.bucket_bytes is None else plan.bucket_bytes // gradient,
         bounded=plan.limit_gathers,
         copies=plan.per_parameter,
+        flat=flat,
     )

@@ -24,6 +24,7 @@ def zero(
     bucket: int = 0,
     bounded: bool = True,
     copies: bool = False,
+    flat: bool = False,
 ) -> Sharding:
     """One of the stages.
 
@@ -58,6 +59,8 @@ def zero(
     copies : bool
         stage 3: parameters are split one by one, as in PyTorch's FSDP2, and copied out of and into buffers, which also
         casts gradients
+    flat : bool
+        stage 3: one flat parameter a layer, as in FSDP1, whose gradients are put together, cast and divided
 
     References
     ----------
@@ -85,10 +88,11 @@ def zero(
         optimizer=ranks,
         gather=(gather,),
         gather_again=() if keeps else (gather,),
-        reduce=tuple(replace(move, before=0) for move in reduce) if copies else reduce,
+        reduce=tuple(replace(move, before=0) for move in reduce) if copies or flat else reduce,
         each_micro_batch=each,
         keeps=keeps,
         prefetch=prefetch,
         bounded=bounded,
         copies=copies,
+        flat=flat,
     )

@@ -111,7 +111,7 @@ WAYS = ("forward", "backward")
 
 
 @pytest.mark.parametrize(
-    ("loss", "forward", "backward", "kept"), [("parallel", 26, 14, 4), ("operators", 14, 18, 4), ("fused", 4, 4, 2)]
+    ("loss", "forward", "backward", "kept"), [("parallel", 26, 14, 4), ("operators", 14, 22, 4), ("fused", 4, 4, 2)]
 )
 def test_losses(llama: Model, new_shard: New, loss: str, forward: int, backward: int, kept: int) -> None:
     shard = new_shard(llama, loss=loss)
@@ -129,6 +129,14 @@ def test_less_fusion_is_never_less_traffic(llama: Model, new_shard: New) -> None
         traffic = [(nbytes(a, way), nbytes(b, way)) for a, b in blocks for way in WAYS]
         assert all(b >= a for a, b in traffic)
         assert any(b > a for a, b in traffic)
+
+
+def test_each_logged_loss_is_one_more_by_operators(llama: Model, new_shard: New) -> None:
+    shard = new_shard(llama, loss="fused")
+    logits = shard.tokens * shard.vocab
+    logged = replace(shard, logged_losses=2)
+    assert nbytes(loss_of(logged), "forward") - nbytes(loss_of(shard), "forward") == 2 * 14 * logits
+    assert passes(loss_of(logged), "backward") == passes(loss_of(shard), "backward")
 
 
 def test_gradients_that_are_added_by_a_pass_of_their_own(llama: Model, new_shard: New) -> None:

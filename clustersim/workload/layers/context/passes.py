@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
 from clustersim.workload.layers.context.all_gather import (
     all_gather_backward,
     all_gather_forward,
     all_gather_workspace,
+)
+from clustersim.workload.layers.context.gathered_ring import (
+    gathered_ring_backward,
+    gathered_ring_forward,
+    gathered_ring_workspace,
 )
 from clustersim.workload.layers.context.local import local_backward, local_forward
 from clustersim.workload.layers.context.ring import ring_backward, ring_forward, ring_workspace
@@ -17,6 +25,20 @@ from clustersim.workload.layers.piece import Piece
 __all__ = ["core_backward", "core_forward", "core_workspace"]
 
 
+class _Way(NamedTuple):
+    forward: Callable[[Core], tuple[Piece, ...]]
+    backward: Callable[[Core], tuple[Piece, ...]]
+    workspace: Callable[[Core], tuple[int, int]]
+
+
+_RING = _Way(ring_forward, ring_backward, ring_workspace)
+_WAYS: Mapping[str, _Way] = {
+    "all_gather": _Way(all_gather_forward, all_gather_backward, all_gather_workspace),
+    "gathered_ring": _Way(gathered_ring_forward, gathered_ring_backward, gathered_ring_workspace),
+}
+"""Methods whose ranks do not pass keys and values round a ring."""
+
+
 def core_forward(core: Core) -> tuple[Piece, ...]:
     """From queries, keys and values of a rank's tokens to the output of the same tokens."""
     context = core.shard.context
@@ -24,7 +46,7 @@ def core_forward(core: Core) -> tuple[Piece, ...]:
         return joined(exchange(core), core_forward(core.exchanged()), exchange_back(core))
     if context.ranks == 1:
         return local_forward(core)
-    return all_gather_forward(core) if context.method == "all_gather" else ring_forward(core)
+    return _WAYS.get(context.method, _RING).forward(core)
 
 
 def core_backward(core: Core) -> tuple[Piece, ...]:
@@ -36,7 +58,7 @@ def core_backward(core: Core) -> tuple[Piece, ...]:
         )
     if context.ranks == 1:
         return local_backward(core)
-    return all_gather_backward(core) if context.method == "all_gather" else ring_backward(core)
+    return _WAYS.get(context.method, _RING).backward(core)
 
 
 def core_workspace(core: Core) -> tuple[int, int]:
@@ -47,4 +69,4 @@ def core_workspace(core: Core) -> tuple[int, int]:
         return outer[0] + inner[0], outer[1] + inner[1]
     if context.ranks == 1:
         return 0, 0
-    return all_gather_workspace(core) if context.method == "all_gather" else ring_workspace(core)
+    return _WAYS.get(context.method, _RING).workspace(core)

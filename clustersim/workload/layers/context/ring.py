@@ -20,7 +20,7 @@ from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.layers.piece import Piece
 from clustersim.workload.op import Collective
 
-__all__ = ["ring_backward", "ring_forward", "ring_workspace"]
+__all__ = ["RingBlock", "ring_backward", "ring_block", "ring_forward", "ring_workspace"]
 
 
 def ring_forward(core: Core) -> tuple[Piece, ...]:
@@ -32,7 +32,7 @@ def ring_forward(core: Core) -> tuple[Piece, ...]:
     pieces: list[Piece] = []
     kernels: list[int] = []
     here: tuple[int, ...] = ()
-    blocks = [_block(core, step) for step in range(ranks)]
+    blocks = [ring_block(core, step) for step in range(ranks)]
     for step, block in enumerate(blocks):
         arrived = here
         if step < ranks - 1:
@@ -61,7 +61,7 @@ def ring_backward(core: Core) -> tuple[Piece, ...]:
         what = "keys, values and gradients" if both else "gradients of keys and values" if step else "keys and values"
         pieces += _messages("backward", core.kv_nbytes * (2 if both else 1), what, (*arrived, *summed))
         here = (len(pieces) - 2, len(pieces) - 1)
-        block = _block(core, ranks - 1 - step)
+        block = ring_block(core, ranks - 1 - step)
         if block is None:
             continue
         sums = (_add_queries(core, block),) if summed else ()
@@ -80,13 +80,13 @@ def ring_workspace(core: Core) -> tuple[int, int]:
     and its gradient.
     """
     ranks = core.shard.context.ranks
-    rows = sum(block.queries for block in (_block(core, step) for step in range(ranks)) if block is not None)
+    rows = sum(block.queries for block in (ring_block(core, step) for step in range(ranks)) if block is not None)
     outputs = core.shard.width * rows * core.output_features
     return (ranks - 1) * core.kv_nbytes + outputs, 4 * core.kv_nbytes
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class RingBlock:
     """What the queries of a rank meet at one step: twice the pairs, and the rows of queries and of keys."""
 
     pairs2: int
@@ -94,13 +94,15 @@ class _Block:
     keys: int
 
     def forward(self, core: Core) -> Kernel:
+        """The kernel of that step."""
         return core.forward(pairs2=self.pairs2, queries=self.queries, keys=self.keys)
 
     def backward(self, core: Core) -> Kernel:
+        """That of the gradients."""
         return core.backward(pairs2=self.pairs2, queries=self.queries, keys=self.keys)
 
 
-def _block(core: Core, step: int) -> _Block | None:
+def ring_block(core: Core, step: int) -> RingBlock | None:
     """The block ``step`` places back on the ring; None where the mask hides all of it.
 
     Where every rank has a part from the front and one from the back, each pair of ranks has the same work: one meets
@@ -113,10 +115,10 @@ def _block(core: Core, step: int) -> _Block | None:
         sent = [context.spans(mask.num_tokens, (context.index - step) % n) for mask in core.masks]
         own = [context.spans(mask.num_tokens, context.index) for mask in core.masks]
         pairs2 = sum(mask.pairs2(q, k) for mask, q, k in zip(core.masks, own, sent, strict=True))
-        return _Block(pairs2, tokens, tokens) if pairs2 else None
+        return RingBlock(pairs2, tokens, tokens) if pairs2 else None
     pairs2 = -(-core.pairs2 // n**2)
     rows = tokens if step == 0 or not all(mask.causal for mask in core.masks) else 3 * tokens // 4
-    return _Block(pairs2, rows, rows)
+    return RingBlock(pairs2, rows, rows)
 
 
 def _messages(side: str, nbytes: int, what: str, after: tuple[int, ...]) -> list[Piece]:
@@ -132,23 +134,23 @@ def _messages(side: str, nbytes: int, what: str, after: tuple[int, ...]) -> list
     ]
 
 
-def _scale(core: Core, block: _Block) -> Kernel:
+def _scale(core: Core, block: RingBlock) -> Kernel:
     """Scale the first partial output: reads and writes it, and reads the statistics of its rows, before and in all."""
     per_row = 2 * core.shard.width * core.output_features + 2 * 4 * core.heads
     return memory_pass(block.queries * per_row, dtype=core.shard.recipe.activations)
 
 
-def _merge(core: Core, block: _Block) -> Kernel:
+def _merge(core: Core, block: RingBlock) -> Kernel:
     """Scale another one and add it: reads both, writes the sum, and reads the statistics."""
     per_row = 3 * core.shard.width * core.output_features + 2 * 4 * core.heads
     return memory_pass(block.queries * per_row, dtype=core.shard.recipe.activations)
 
 
-def _add_queries(core: Core, block: _Block) -> Kernel:
+def _add_queries(core: Core, block: RingBlock) -> Kernel:
     nbytes = 3 * core.shard.width * block.queries * core.query_features
     return memory_pass(nbytes, dtype=core.shard.recipe.activations)
 
 
-def _add_keys(core: Core, block: _Block) -> Kernel:
+def _add_keys(core: Core, block: RingBlock) -> Kernel:
     nbytes = 3 * core.shard.width * block.keys * core.kv_features
     return memory_pass(nbytes, dtype=core.shard.recipe.activations)

@@ -20,6 +20,7 @@ METHODS = {
     "zigzag": Context(ranks=CP),
     "ring": Context(ranks=CP, method="ring"),
     "all_gather": Context(ranks=CP, method="all_gather"),
+    "gathered_ring": Context(ranks=CP, method="gathered_ring"),
     "ulysses": Context(ranks=CP, method="ulysses", ulysses=CP),
     "hybrid": Context(ranks=CP, method="hybrid", ulysses=2),
 }
@@ -53,7 +54,7 @@ def test_ranks_together_do_the_work_of_one(
 ) -> None:
     one = attention(new_shard(llama, documents=documents))
     ranks = [attention(s) for s in every_rank(new_shard(llama, documents=documents, context=METHODS[method]))]
-    rounding = 8 * 64 * CP**2 if documents and method in ("zigzag", "hybrid") else 0
+    rounding = 8 * 64 * CP**2 if documents and method in ("zigzag", "gathered_ring", "hybrid") else 0
     for way, products in (("forward", 2), ("backward", 5)):
         whole = kernels(getattr(one, way))
         total = sum(kernels(getattr(block, way)) for block in ranks)
@@ -61,7 +62,7 @@ def test_ranks_together_do_the_work_of_one(
 
 
 def test_parts_from_front_and_back_are_balanced(llama: Model, new_shard: NewShard) -> None:
-    for method in ("zigzag", "all_gather", "ulysses", "hybrid"):
+    for method in ("zigzag", "all_gather", "gathered_ring", "ulysses", "hybrid"):
         shard = new_shard(llama, context=METHODS[method])
         assert len(places(shard.context, shard.masks)) == 1
     context = METHODS["all_gather"]
@@ -81,6 +82,30 @@ def test_a_ring_passes_each_block_on_but_once(llama: Model, new_shard: NewShard,
     block = attention(new_shard(llama, context=METHODS[method]))
     assert sent(block.forward, "send") == sent(block.forward, "recv") == [KEYS_AND_VALUES] * (CP - 1)
     assert sum(sent(block.backward, "send")) == sum(sent(block.backward, "recv")) == 2 * (CP - 1) * KEYS_AND_VALUES
+
+
+def test_gathered_keys_are_met_block_by_block(llama: Model, new_shard: NewShard) -> None:
+    """A kernel a block each way; gradients in fp32 go round once, and each partial output is merged in fp32."""
+    block = attention(new_shard(llama, context=METHODS["gathered_ring"]))
+    for pieces in (block.forward, block.backward):
+        ops = [p.op for p in pieces if isinstance(p.op, Compute)]
+        assert sum(k.kind == "attention" for op in ops for k in op.kernels) == CP
+        assert sent(pieces, "all_gather") == [CP * KEYS_AND_VALUES]
+    assert sent(block.forward, "all_to_all") == []
+    assert sent(block.backward, "all_to_all") == [2 * KEYS_AND_VALUES] * CP  # 4 bytes an element instead of 2
+    merged = [
+        op for op in (p.op for p in block.forward) if isinstance(op, Compute) and op.name.endswith("core forward")
+    ]
+    passes = [k.nbytes for op in merged for k in op.kernels if k.kind == "memory" and k.dtype == "fp32"]
+    rows, columns = 2 * 128 // CP, 8 * 32
+    assert passes == [3 * rows // 4 * (10 * columns + 12 * 8)] * (CP - 1) + [6 * rows * columns]
+
+
+def test_the_own_block_does_not_wait_for_the_others(llama: Model, new_shard: NewShard) -> None:
+    pieces = attention(new_shard(llama, context=METHODS["gathered_ring"])).forward
+    gathering = next(n for n, p in enumerate(pieces) if isinstance(p.op, Collective))
+    waits = [gathering in (p.after or ()) for p in pieces if isinstance(p.op, Compute) and "core forward" in p.op.name]
+    assert waits == [False, True]
 
 
 def test_all_gathers_carry_keys_and_values_of_all(llama: Model, new_shard: NewShard) -> None:
