@@ -8,6 +8,7 @@ from clustersim.readers.step_rows import StepRow
 from clustersim.study.steps.layer_metric import layer_metric
 from clustersim.study.steps.layout import LAYER_METRICS, LAYER_TIME, MEMORY_METRICS
 from clustersim.study.steps.refusal import RefusedError
+from clustersim.study.steps.reserved import cached_nbytes
 from clustersim.study.steps.step_job import MeasuredStep
 from clustersim.study.steps.timing import StepTime
 
@@ -53,13 +54,15 @@ def in_metric(measured: MeasuredStep, step: StepTime) -> float:
 
     Notes
     -----
+    ``peak memory`` is what an allocator reserves, ``max_memory_allocated`` what tensors take of it.
     ``forward_backward_time`` is the step without its optimizer, on one GPU, where nothing runs beside it.
     """
     row, job, seconds = measured.row, measured.job, step.seconds
     if row.metric in LAYER_METRICS:
         return layer_metric(measured)
     if row.metric in MEMORY_METRICS:
-        return step.peak_bytes / 2**30
+        reserved = cached_nbytes(job) if row.metric == "peak memory" else 0
+        return (step.peak_bytes + reserved) / 2**30
     if row.metric in ("iteration_time", LAYER_TIME):
         return seconds * _SCALE[row.unit]
     if row.metric == "forward_backward_time":

@@ -10,7 +10,7 @@ from clustersim.workload.layers.kernels import (
     linear_weight_gradient,
     weight_gradient_nbytes,
 )
-from clustersim.workload.layers.loss import kept_logits_nbytes, loss_backward, loss_forward
+from clustersim.workload.layers.loss import kept_logits_nbytes, loss_backward, loss_forward, loss_workspace
 from clustersim.workload.layers.piece import Piece, serial
 from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Collective, Compute
@@ -71,14 +71,14 @@ def loss(shard: Shard) -> Block:
     Their passes are those of :mod:`clustersim.workload.layers.loss`. What is kept of the logits goes before the head's
     products backward.
     """
-    logits = shard.width * shard.tokens * shard.vocab
+    forward, backward = loss_workspace(shard)
     return Block(
         kind="loss",
         forward=serial(Compute(name="loss forward", kind="head", kernels=loss_forward(shard))),
         backward=serial(Compute(name="loss backward", kind="head", kernels=loss_backward(shard))),
         kept=kept_logits_nbytes(shard),
-        forward_workspace=logits,
-        backward_workspace=logits,
+        forward_workspace=forward,
+        backward_workspace=backward,
     )
 
 

@@ -6,7 +6,7 @@ from clustersim.hardware.kernel import Kernel
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.shard import Shard
 
-__all__ = ["kept_logits_nbytes", "loss_backward", "loss_forward"]
+__all__ = ["kept_logits_nbytes", "loss_backward", "loss_forward", "loss_workspace"]
 
 
 def loss_forward(shard: Shard) -> tuple[Kernel, ...]:
@@ -42,6 +42,23 @@ def loss_backward(shard: Shard) -> tuple[Kernel, ...]:
 def kept_logits_nbytes(shard: Shard) -> int:
     """What is kept of the logits [B]: probabilities or their logarithm in fp32, or fused the logits themselves."""
     return (shard.width if shard.loss == "fused" else 4) * shard.tokens * shard.vocab
+
+
+def loss_workspace(shard: Shard) -> tuple[int, int]:
+    """What is held beside that only while the loss runs, forward and backward [B].
+
+    ``parallel``: the logits, then their gradient; the fp32 buffer is worked on in place. ``operators``: the logits and
+    their fp32 copy, then the loss' gradient and the softmax's, both in fp32, before the last is cast; the logits
+    themselves are given back in between. ``fused``: all in the logits' place.
+
+    References
+    ----------
+    PyTorch, ``aten/src/ATen/native/cuda/SoftMax.cu`` and ``NLLLoss2d.cu``: neither gradient is written in place.
+    torchtitan, ``train.py``: the logits are deleted before the backward pass.
+    """
+    w, num_logits = shard.width, shard.tokens * shard.vocab
+    forward, backward = {"parallel": (w, w), "operators": (w + 4, 8), "fused": (0, 0)}[shard.loss]
+    return forward * num_logits, backward * num_logits
 
 
 def _passes(shard: Shard, each: tuple[int, ...]) -> tuple[Kernel, ...]:

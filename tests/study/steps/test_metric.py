@@ -134,3 +134,15 @@ def test_memory_in_an_unknown_unit_is_refused() -> None:
     for metric, unit in [("activations", "percent"), ("activation memory relative to no recompute", "GiB")]:
         with pytest.raises(RefusedError, match=unit):
             metric_faults(replace(MEMORY, metric=metric, unit=unit))
+
+
+def test_peak_memory_counts_the_segment_of_logits_that_nothing_else_fits() -> None:
+    titan = replace(ROW, source="torchtitan", unit="GiB", metric="peak memory", tp=1, gpus=1, recompute="full")
+    held = {
+        metric: in_metric(place(replace(titan, metric=metric)), STEP)
+        for metric in ("peak memory", "max_memory_allocated")
+    }
+    logits = 2 * ROW.micro_batch * ROW.seq_len * ROW.vocab  # type: ignore[operator]
+    assert held["peak memory"] - held["max_memory_allocated"] == pytest.approx(logits / 2**30)
+    megatron = place(replace(titan, source="Megatron-LM SC21 Table 1"))
+    assert in_metric(megatron, STEP) == STEP.peak_bytes / 2**30

@@ -53,6 +53,16 @@ def test_bytes(gpt: Model, new_shard: NewShard, computed: Computed) -> None:
     assert (block.forward_workspace, block.backward_workspace) == (2 * logits, 2 * logits + 2 * x)
 
 
+@pytest.mark.parametrize(
+    ("kind", "kept", "forward", "backward"), [("parallel", 4, 2, 2), ("operators", 4, 6, 8), ("fused", 2, 0, 0)]
+)
+def test_memory_of_the_loss(gpt: Model, new_shard: NewShard, kind: str, kept: int, forward: int, backward: int) -> None:
+    block = loss(new_shard(gpt, tp=2, loss=kind))
+    logits = TOKENS * 512
+    assert block.kept == kept * logits
+    assert (block.forward_workspace, block.backward_workspace) == (forward * logits, backward * logits)
+
+
 def test_bytes_of_the_loss(gpt: Model, new_shard: NewShard, computed: Computed) -> None:
     block = loss(new_shard(gpt, tp=2))
     forward, backward, _ = computed(block)
