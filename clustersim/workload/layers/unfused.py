@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clustersim.hardware.alignment import is_aligned
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.layers.core import Core
 from clustersim.workload.layers.kernels import gemm, memory_pass
@@ -41,8 +42,16 @@ def unfused_backward(core: Core) -> tuple[Kernel, ...]:
 
 
 def _product(core: Core, columns: int, inner: int) -> Kernel:
+    """Columns and inner side are a head's and the sequence: of queries, keys, values and scores the contiguous ones."""
     shard = core.shard
-    return gemm(shard.seq_len, columns, inner, batch=shard.micro_batch * core.heads, dtype=shard.recipe.products)
+    return gemm(
+        shard.seq_len,
+        columns,
+        inner,
+        batch=shard.micro_batch * core.heads,
+        dtype=shard.recipe.products,
+        aligned=is_aligned(columns, inner),
+    )
 
 
 def _passes(core: Core, *each: int) -> tuple[Kernel, ...]:
