@@ -176,8 +176,9 @@ class ParallelPlan:
         ``CUDA_LAUNCH_BLOCKING``
     clip : bool
         gradients are clipped by their norm
-    update_kernels : {"fused", "foreach", "loop"}
-        one pass over all tensors, or Adam as operators over lists of tensors or over one tensor each
+    update_kernels : {"fused", "copied", "foreach", "loop"}
+        one pass over all tensors; one with passes that copy, check and scale in fp32 around it; or Adam as operators
+        over lists of tensors or over one tensor each
     """
 
     tp: int = 1
