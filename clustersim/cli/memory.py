@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clustersim.cli.output import FAILED, OK, print_json
+from clustersim.cli.output import FAILED, OK, print_json, progress
 from clustersim.cli.setup import setup_of
 
 __all__ = ["memory"]
@@ -46,7 +46,9 @@ def memory(
     from clustersim.study.point import prepare
 
     setup, faults = setup_of(job, model, topology, settings)
-    report = memory_report(prepare(setup, faults), fold=not full)
+    point = prepare(setup, faults)
+    with progress("micro-batches, %", total=100) as at:
+        report = memory_report(point, fold=not full, progress=None if at is None else lambda part: at(100 * part))
     if as_json:
         print_json(report.answer())
     else:

@@ -18,6 +18,8 @@ __all__ = ["measured"]
 
 _MARKERS = "osD^vP<>X*"
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+_DPI = 75
+"""Thousands of points in many panels are still a small file."""
 _NARROW = 200
 """Span of the axes below which more than powers of ten are labelled."""
 
@@ -49,7 +51,7 @@ def measured(table: pd.DataFrame, axes: Sequence[Axes] | None = None, by: str = 
     if rows.empty:
         raise ValueError("table: no row was predicted")
     units = rows["unit"].map(_told)
-    panels = grid(units.nunique()) if axes is None else list(axes)[: units.nunique()]
+    panels = grid(units.nunique(), dpi=_DPI) if axes is None else list(axes)[: units.nunique()]
     if len(panels) < units.nunique():
         raise ValueError(f"axes: {len(panels)} are too few for {units.nunique()} panels")
     names = list(dict.fromkeys(rows[by]))
@@ -82,8 +84,12 @@ def measured(table: pd.DataFrame, axes: Sequence[Axes] | None = None, by: str = 
 
 
 def _told(unit: str) -> str:
-    """A unit without what its source says beside it; times are drawn in seconds."""
-    return "s" if unit in _SECONDS else unit.partition(" (")[0]
+    """A unit without what its source says beside it: times in seconds, parts of any peak in percent."""
+    if unit in _SECONDS:
+        return "s"
+    if unit.startswith("percent"):
+        return "% of peak"
+    return unit.partition(" (")[0].replace("/GCD", "/GPU")
 
 
 def _frame(ax: Axes, unit: str, low: float, high: float) -> None:

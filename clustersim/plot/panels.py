@@ -14,13 +14,13 @@ __all__ = ["grid", "legend_below"]
 _MOST_COLUMNS = 3
 
 
-def grid(count: int) -> list[Axes]:
+def grid(count: int, *, dpi: int = 100) -> list[Axes]:
     """Axes of a new figure that pyplot does not know of, as square a grid as fits."""
     from matplotlib.figure import Figure
 
     num_columns = min(count, _MOST_COLUMNS)
     num_rows = -(-count // num_columns)
-    figure = Figure(figsize=(5.3 * num_columns + 0.6, 3.6 * num_rows + 0.9), dpi=100, layout="constrained")
+    figure = Figure(figsize=(5.3 * num_columns + 0.6, 3.6 * num_rows + 0.9), dpi=dpi, layout="constrained")
     axes = figure.subplots(num_rows, num_columns, squeeze=False).ravel().tolist()
     for ax in axes[count:]:
         ax.remove()

@@ -2,7 +2,8 @@
 
 ``python -m clustersim.study.accuracy_page`` in a checkout predicts all measurements of the library, also without what
 each source measured, and writes ``docs/accuracy.md``, ``docs/accuracy_*.png`` and
-``tests/published/accuracy_budgets.csv``. Tests hold the page to the record, and the models to it.
+``tests/published/accuracy_budgets.csv``. Tests hold the page to the record, and the models to it. With ``--page`` it
+only writes the page again, from the record: after a change of ``reasons.toml``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from clustersim.study.accuracy_part import part_ids
 from clustersim.study.accuracy_record import RecordedErrors, read_record, record, write_record
 from clustersim.study.validate import validate
 
-__all__ = ["BUDGETS", "FIGURES", "PAGE", "main", "page", "reasons"]
+__all__ = ["BUDGETS", "FIGURES", "PAGE", "main", "page", "reasons", "write_page"]
 
 PAGE = Path("docs/accuracy.md")
 BUDGETS = Path("tests/published/accuracy_budgets.csv")
@@ -126,8 +127,13 @@ def main(root: Path) -> list[Path]:
     shapes = {row.id: row.left_out_error for row in validate(files["kernels.csv"], leave_out="shape").rows}
     parts = {name: part_ids(path) for name, path in files.items()}
     write_record(record(report, parts=parts, shapes=shapes), root / BUDGETS)
+    return [root / BUDGETS, write_page(root), *accuracy_figures(report, root / PAGE.parent)]
+
+
+def write_page(root: Path) -> Path:
+    """Write the page of the record that a checkout has."""
     (root / PAGE).write_text(page(read_record(root / BUDGETS), reasons()), encoding="utf-8")
-    return [root / BUDGETS, root / PAGE, *accuracy_figures(report, root / PAGE.parent)]
+    return root / PAGE
 
 
 def _told(records: Sequence[RecordedErrors], why: Mapping[str, str]) -> Iterator[str]:
@@ -168,5 +174,7 @@ def _percent(value: float | None, sign: str = "") -> str:
 
 
 if __name__ == "__main__":
-    for written in main(Path(sys.argv[1] if len(sys.argv) > 1 else ".")):
-        print(written)
+    if sys.argv[1:] not in ([], ["--page"]):
+        sys.exit("usage: python -m clustersim.study.accuracy_page [--page], in a checkout")
+    for path in [write_page(Path())] if sys.argv[1:] == ["--page"] else main(Path()):
+        print(path)

@@ -130,7 +130,7 @@ def memory_report(
     *,
     fold: bool = True,
     search: bool = True,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> MemoryReport:
     """Simulate a job and say what it holds; then find the largest micro-batch that fits.
 
@@ -147,7 +147,7 @@ def memory_report(
     search : bool
         for the largest micro-batch
     progress : callable, optional
-        called with the number of simulations done
+        called with the fraction of the micro-batches that are done with
 
     Raises
     ------
@@ -171,15 +171,16 @@ def _trials(
     stages: Sequence[StageMemory],
     *,
     fold: bool,
-    progress: Callable[[int], None] | None,
+    progress: Callable[[float], None] | None,
 ) -> Iterator[Trial]:
     setup, (job, *_) = point.setup, result.record.jobs
     if _never_fits(result):
         return
     each = setup.value("global_batch") // int(job.plan["dp"])
-    for number, micro_batch in enumerate(n for n in range(each, 0, -1) if each % n == 0):
+    candidates = [n for n in range(each, 0, -1) if each % n == 0]
+    for number, micro_batch in enumerate(candidates):
         if progress is not None:
-            progress(number + 1)
+            progress(number / len(candidates))
         if micro_batch == setup.value("micro_batch"):
             trial = _judged(micro_batch, result)
         else:

@@ -89,3 +89,9 @@ def test_a_run_that_does_not_end_says_nothing_of_the_largest(setup: JobSetup) ->
     report = memory_report(setup.with_values({"limits.num_events": 20}))
     assert (report.fits, report.largest_micro_batch) == (None, None)
     assert "largest micro-batch that fits: not known" in " ".join(memory_text(report).split())
+
+
+def test_it_says_how_far_it_is(setup: JobSetup) -> None:
+    told: list[float] = []
+    memory_report(setup.with_values({"global_batch": 8, "seq_len": 64}), progress=told.append)
+    assert told == [0.0]  # the largest fits

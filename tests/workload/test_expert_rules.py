@@ -87,11 +87,6 @@ def test_settings_without_effect(moe: Model) -> None:
     assert not [n for n in resolve(case(moe, ep=4, overlap_shared=True, overlap_dispatch=2)).notes if "plan" in n]
 
 
-def test_further_tokens_go_without_tensor_parallelism(llama: Model) -> None:
-    with pytest.raises(BadInput, match=r"plan\.tp: 2 must be 1 with modules that predict further tokens"):
-        resolve(case(replace(llama, mtp=1), tp=2))
-
-
 def test_dropped_copies_are_told(moe: Model) -> None:
     notes = resolve(case(moe, ep=4, capacity_factor=0.75)).notes
     assert "plan.capacity_factor: 25.0% of the copies of tokens are dropped, and counted as model FLOP" in notes

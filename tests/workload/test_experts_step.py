@@ -239,6 +239,24 @@ def test_a_module_that_predicts_a_second_token(moe: Model, flops_of: Callable[..
     assert halves == whole + embedding  # the last stage has a copy of it
 
 
+@pytest.mark.parametrize("plan", [{}, {"pp": 2}, {"recompute": "full"}])
+def test_a_module_over_tensor_parallel_ranks(
+    moe: Model, plan: dict[str, Any], flops_of: Callable[..., int], run_untimed: Any
+) -> None:
+    model = replace(moe, mtp=1)
+    whole, parts = step(model, ep=4, **plan), step(model, ep=4, tp=2, **plan)
+    assert check(parts) == []
+    run = run_untimed(parts)
+    assert run.complete
+    assert not any(run.left.values())
+    done = [sum(flops_of(job.programs[k]) for k in job.program_of) for job in (whole, parts)]
+    assert done[0] == done[1]
+    names = {op.name: op.nbytes for p in parts.programs for op in p.arrays().ops if isinstance(op, Collective)}
+    stream = 2 * S * H
+    assert names["all-gather mtp input"] == names["reduce-scatter mtp input gradient"] == 2 * stream
+    assert names["all-gather mtp features"] == names["all-gather mtp output gradient"] == stream
+
+
 def test_a_repeated_module_is_met_twice_and_held_once(
     moe: Model, flops_of: Callable[..., int], run_untimed: Any
 ) -> None:

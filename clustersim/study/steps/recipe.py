@@ -184,6 +184,22 @@ _RECIPES: tuple[Recipe, ...] = (
         origin=f"{_CONFIGS}/gpt_oss/gpt_oss_workload_base_configs.py",
     ),
     Recipe(
+        words=("megatron bridge performance summary", "deepseek_v3", "gb200"),
+        without=("25.09",),
+        switches={"recompute": "selective", "recompute_modules": ("mla_up",)},
+        origin=f"{_CONFIGS}/deepseek/deepseek_workload_base_configs.py",
+    ),
+    Recipe(
+        words=("verification card", "recipe deepseek_v3_pretrain_256gpu_gb200_fp8mx_config"),
+        switches={"recompute": "selective", "recompute_modules": ("mla_up",)},
+        origin=f"{_BRIDGE}/deepseek/gb200/deepseek_v3.py",
+    ),
+    Recipe(
+        words=("megatron bridge performance summary", "nemotron_3_nano", "h100", "fp8"),
+        switches={"recompute": "selective", "recompute_modules": ("norm", "core", "experts")},
+        origin=f"{_CONFIGS}/nemotronh/nemotron_3_workload_base_configs.py; that tokens are sent again is left out",
+    ),
+    Recipe(
         words=("megatron bridge performance summary", "token-drop"),
         without=("token-dropless",),
         switches={"capacity_factor": 1.0, "dispatch": "all_to_all"},

@@ -54,6 +54,9 @@ _NAMED: tuple[tuple[str, str], ...] = (
 )
 """The same for names that stand for more than one model: only where the row does not give all of its shape."""
 
+_WITHOUT_MTP = re.compile(r"w/o[ _]MTP", re.IGNORECASE)
+"""How tables name a model without its multi-token prediction; the row's id has the name that its table gives."""
+
 _ADAPTERS = LoRA(rank=32, targets=("q", "k", "v"))
 """NeMo's and Megatron-Bridge's ``lora_tuning``: ``adapter_dim`` 32 on ``attention_qkv``, ``linear_qkv``."""
 
@@ -88,6 +91,8 @@ def model_of(row: StepRow, seq_len: int) -> tuple[Model, list[str]]:
         when the row gives no shape and its name is no card's
     """
     model, assumptions = _whole_model(row, seq_len)
+    if model.mtp and _WITHOUT_MTP.search(f"{row.id} {row.notes}"):
+        model = replace(model, mtp=0)
     if re.search(r"\blora\b", row.notes.lower()) and model.adapters is None:
         model = replace(model, adapters=_ADAPTERS)
         assumptions.append(f"adapters: rank {_ADAPTERS.rank} on queries, keys and values, NeMo's default")

@@ -98,9 +98,6 @@ def expert_faults(case: Case) -> Iterator[Fault]:
 def mtp_faults(case: Case) -> Iterator[Fault]:
     """What modules that predict further tokens do not go with."""
     plan, mtp = case.plan, case.model.mtp
-    if mtp and plan.tp > 1:
-        rule = "must be 1 with modules that predict further tokens: no step is written for it"
-        yield Fault(key="plan.tp", value=plan.tp, rule=rule, nearest=1)
     if mtp and plan.recompute == "full" and plan.recompute_method == "uniform" and (plan.recompute_layers or 1) > 1:
         rule = "must be 1 with modules that predict further tokens"
         yield Fault(key="plan.recompute_layers", value=plan.recompute_layers, rule=rule, nearest=1)

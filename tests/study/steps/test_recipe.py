@@ -30,9 +30,16 @@ def test_a_named_recipe_gives_layout_and_batch() -> None:
     step = place(CARD)
     plan = step.job.plan
     assert (plan.tp, plan.pp, plan.vpp, plan.ep, plan.dp) == (1, 4, 4, 64, 64)
+    assert (plan.recompute, plan.recompute_modules) == ("selective", ("mla_up",))
     assert (step.job.seq_len, step.job.global_batch, step.job.micro_batch) == (4096, 4096, 1)
     assert not step.published
     assert any(text.startswith("recipe:") and "deepseek/gb200/deepseek_v3.py" in text for text in step.assumptions)
+
+
+def test_multi_token_prediction_is_left_out_where_the_table_says_so() -> None:
+    assert place(replace(CARD, id="26.08-DeepSeekV3-GB200")).job.model.mtp == 1
+    assert place(replace(CARD, id="25.11-DeepSeekV3_(w/_MTP)-GB200")).job.model.mtp == 1
+    assert place(replace(CARD, id="25.11-DeepSeekV3_(w/o_MTP)-GB200")).job.model.mtp == 0
 
 
 def test_what_the_row_publishes_stays() -> None:
