@@ -84,11 +84,11 @@ def measured(table: pd.DataFrame, axes: Sequence[Axes] | None = None, by: str = 
 
 
 def _told(unit: str) -> str:
-    """A unit without what its source says beside it: times in seconds, parts of any peak in percent."""
+    """A unit without what its source says beside it: times in seconds, parts in percent."""
     if unit in _SECONDS:
         return "s"
     if unit.startswith("percent"):
-        return "% of peak"
+        return "%"
     return unit.partition(" (")[0].replace("/GCD", "/GPU")
 
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 __all__ = ["grid", "legend_below"]
 
 _MOST_COLUMNS = 3
+_LETTERS = 11
+"""Of a legend to an inch."""
 
 
 def grid(count: int, *, dpi: int = 100) -> list[Axes]:
@@ -40,7 +42,7 @@ def legend_below(panels: Sequence[Axes], title: str | None = None) -> None:
             [entries[name] for name in names],
             names,
             loc="outside lower center",
-            ncols=min(len(names), 4),
+            ncols=max(1, min(len(names), 4, int(_LETTERS * figure.get_figwidth()) // (max(map(len, names)) + 8))),
             frameon=False,
             title=title,
         )

@@ -30,6 +30,7 @@ def accuracy_figures(report: Validation, folder: Path) -> list[Path]:
     written = []
     for file in report.files:
         rows = table[table["file"] == file.file]
+        rows = rows.assign(family=rows["family"].str.removeprefix(f"{Path(file.file).stem}:"))
         if not (rows["status"] == "predicted").any():
             continue
         stem = Path(file.file).stem
