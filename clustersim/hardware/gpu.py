@@ -79,6 +79,9 @@ class GPU:
         fp32 peak of the vector units [FLOP/s]
     num_sms : int
         streaming multiprocessors or compute units
+    accesses_per_s : float, optional
+        that all SMs make to shared memory and its cache, an element each; None where it is not known, and products of
+        operands that are not aligned take what aligned ones take [Hz]
     launch_latency : float
         from one dependent kernel to the next on a stream [s]
     efficiency : Efficiency
@@ -104,12 +107,15 @@ class GPU:
     num_sms: int
     launch_latency: Annotated[float, Unit("s")]
     efficiency: Efficiency
+    accesses_per_s: Annotated[float | None, Unit("Hz")] = None
     kernels: KernelModels | None = None
     power: Power | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require_positive(self, "memory_bytes", "memory_bandwidth", "vector_flop_per_s", "num_sms", "launch_latency")
+        if self.accesses_per_s is not None:
+            require_positive(self, "accesses_per_s")
         for dtype, rate in self.tensor_flop_per_s.items():
             if not 0 < rate < float("inf"):
                 raise ValueError(f"tensor_flop_per_s.{dtype}: {rate} must be positive and finite")
@@ -133,4 +139,6 @@ class GPU:
         if clock == 1:
             return self
         matrix = {dtype: rate * clock for dtype, rate in self.tensor_flop_per_s.items()}
-        return replace(self, tensor_flop_per_s=matrix, vector_flop_per_s=self.vector_flop_per_s * clock)
+        accesses = None if self.accesses_per_s is None else self.accesses_per_s * clock
+        vector = self.vector_flop_per_s * clock
+        return replace(self, tensor_flop_per_s=matrix, vector_flop_per_s=vector, accesses_per_s=accesses)

@@ -41,6 +41,8 @@ class Kernel:
         ``activation`` or ``rope``, of attention ``flash-2``, ``cudnn`` and so on; empty for the usual one
     backward : bool
         of attention: the kernel of the gradients
+    aligned : bool
+        of a GEMM: the contiguous sides of operands and result are multiples of 16 bytes
     """
 
     kind: KernelKind
@@ -54,6 +56,7 @@ class Kernel:
     count: int = 1
     form: str = ""
     backward: bool = False
+    aligned: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.hardware.alignment import element_load
 from clustersim.hardware.attention_model import AttentionModel
 from clustersim.hardware.gemm_model import GemmModel
 from clustersim.hardware.gpu import GPU
@@ -62,7 +63,7 @@ def _gemm(kernel: Kernel, gpu: GPU, models: KernelModels) -> Cost:
     model, key = models.gemm_of(kernel.dtype)
     shape = (kernel.m, kernel.n, kernel.k, kernel.batch, kernel.nbytes)
     device = (gpu.flop_per_s(kernel.dtype), gpu.num_sms, gpu.memory_bandwidth)
-    compute, memory, total = _gemm_seconds(model, *shape, *device)
+    compute, memory, total = _gemm_seconds(model, *shape, *device, element_load(kernel, gpu))
     return _cost(kernel, gpu, models, compute, memory, total, key)
 
 
@@ -118,6 +119,7 @@ def _gemm_seconds(
     flop_per_s: float,
     num_sms: int,
     memory_bandwidth: float,
+    element_load: float,
 ) -> tuple[float, float, float]:
     times = model.times(
         _array(m),
@@ -128,6 +130,7 @@ def _gemm_seconds(
         flop_per_s=flop_per_s,
         num_sms=num_sms,
         memory_bandwidth=memory_bandwidth,
+        element_load=element_load,
     )
     return float(times.compute), float(times.memory), float(times.total)
 

@@ -260,9 +260,12 @@ KEYS: Mapping[str, Key] = {
     ),
     "plan.wait_norm": Key(Flag(), "the host reads the gradient norm before it issues the update", False),
     "plan.wait_messages": Key(Flag(), "the host waits for the messages between stages that it posts", False),
+    "plan.wait_kernels": Key(Flag(), "the host waits for each kernel that it issues", False),
     "plan.clip": Key(Flag(), "gradients are clipped by their norm", True),
     "plan.update_kernels": Key(
-        Word(UPDATE_KERNELS), "the update as one pass, or Adam as operators over lists of tensors or one each", "fused"
+        Word(UPDATE_KERNELS),
+        "the update as one pass, with copies in fp32 around it, or Adam as operators over lists of tensors or one each",
+        "fused",
     ),
     "fabric": Key(
         Name(

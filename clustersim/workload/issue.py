@@ -29,6 +29,7 @@ def issue(
     *,
     fences: Mapping[int, Sequence[int]] | None = None,
     waits_for_messages: bool = False,
+    waits_for_kernels: bool = False,
 ) -> None:
     """Append the host's ops to a whole program, in place.
 
@@ -63,6 +64,10 @@ def issue(
     waits_for_messages : bool
         the host waits for the messages between stages that it has posted, as Megatron-LM does unless told to overlap
         them: ``batch_p2p_sync`` synchronises the device after each batch of sends and receives
+    waits_for_kernels : bool
+        the host waits for all that it has issued before it issues more, and once for each kernel: the calls of a pass,
+        which then run beside nothing, stand before its kernels in one op. Messages that stand next to each other are
+        still posted together, as a pair of stages must, and gradients are reduced where the program has it
 
     References
     ----------
@@ -74,6 +79,9 @@ def issue(
         return
     arrays = program.arrays()
     stops = _stops(arrays, fences or {}, counts=launching != "cuda_graphs")
+    if waits_for_kernels:
+        _issue_in_turn(program, arrays, launching, _groups(arrays, {}, apart=True, hooks=False))
+        return
     last: int | None = None
     calls: Counter[str] = Counter()
     for group in _groups(arrays, stops, apart=waits_for_messages):
@@ -98,6 +106,33 @@ def issue(
         program.add(_op("launch the rest", launching, calls), stream="host")
 
 
+def _issue_in_turn(program: Program, arrays: Arrays, launching: Launching, groups: Sequence[_Group]) -> None:
+    """Each group's calls when all of the group before has run."""
+    before: list[int] = []
+    for group in groups:
+        calls = _calls(arrays, group.ops, launching) + Counter(waits=_launches(arrays, group.ops))
+        if group.opens and group.phase != "optimizer":
+            calls += _entry(launching)
+        host = program.add(
+            _op(f"launch {group.phase}", launching, calls),
+            stream="host",
+            after=before,
+            phase=group.phase,
+            micro_batch=group.micro_batch,
+            layer=group.layer,
+            stage=group.stage,
+        )
+        for k in group.heads(arrays):
+            program.depend(k, after=[host])
+        before = group.ops
+
+
+def _launches(arrays: Arrays, ops: Sequence[int]) -> int:
+    """Kernels, collectives and messages among some ops."""
+    of = (arrays.ops[arrays.op[k]] for k in ops)
+    return sum(sum(kernel.count for kernel in op.kernels) if isinstance(op, Compute) else 1 for op in of)
+
+
 @dataclass(slots=True)
 class _Group:
     """Ops that one op of the host stands for, up to its first kernel."""
@@ -118,16 +153,16 @@ class _Group:
         return found.values()
 
 
-def _groups(arrays: Arrays, stops: Mapping[int, Sequence[int]], *, apart: bool) -> list[_Group]:
+def _groups(arrays: Arrays, stops: Mapping[int, Sequence[int]], *, apart: bool, hooks: bool = True) -> list[_Group]:
     """Passes of a layer with the messages before them, in the order of issue; messages by themselves where ``apart``.
 
-    A pass goes on behind a fence as another group.
+    A pass goes on behind a fence as another group. Without ``hooks`` gradients are reduced where the program has it.
     """
     groups: list[_Group] = []
     seen: set[tuple[object, ...]] = set()
     key: tuple[object, ...] | None = None
     posted: list[int] = []
-    for k in _order(arrays):
+    for k in _order(arrays) if hooks else range(len(arrays)):
         op = arrays.ops[arrays.op[k]]
         message = isinstance(op, Collective) and op.kind in _POINT_TO_POINT
         mine = (arrays.phase[k], arrays.micro_batch[k], arrays.layer[k], arrays.stage[k])
@@ -136,7 +171,7 @@ def _groups(arrays: Arrays, stops: Mapping[int, Sequence[int]], *, apart: bool) 
             if key != ("messages",):
                 groups.append(_new(arrays, k, waits, opens=False))
                 key = ("messages",)
-        elif not _is_hooked(arrays, k) and (mine != key or waits or not groups):
+        elif not (hooks and _is_hooked(arrays, k)) and (mine != key or waits or not groups):
             group = _new(arrays, k, waits + (posted if apart else []), opens=mine not in seen or arrays.layer[k] < 0)
             if key == ("messages",) and not group.waits:
                 group.waits, group.ops = groups[-1].waits, groups[-1].ops

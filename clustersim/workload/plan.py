@@ -187,10 +187,14 @@ class ParallelPlan:
     wait_messages : bool
         with ``launch``: the host waits for the messages between stages that it posts, as Megatron-LM without
         ``overlap_p2p_comm``
+    wait_kernels : bool
+        with ``launch``: the host waits for each kernel, collective and message before it issues the next, as under
+        ``CUDA_LAUNCH_BLOCKING``
     clip : bool
         gradients are clipped by their norm
-    update_kernels : {"fused", "foreach", "loop"}
-        one pass over all tensors, or Adam as operators over lists of tensors or over one tensor each
+    update_kernels : {"fused", "copied", "foreach", "loop"}
+        one pass over all tensors; one with passes that copy, check and scale in fp32 around it; or Adam as operators
+        over lists of tensors or over one tensor each
     """
 
     tp: int = 1
@@ -258,5 +262,6 @@ class ParallelPlan:
     launch: Launching = "none"
     wait_norm: bool = False
     wait_messages: bool = False
+    wait_kernels: bool = False
     clip: bool = True
     update_kernels: UpdateKernels = "fused"

@@ -118,7 +118,13 @@ def stage_program(
         steps.append(_Step(trail=trail, update=exchanged, arrivals=arrivals))
     for held, op in steps[-1].holds(steps[0].trail):
         program.carry(held, op)
-    issue(program, plan.launch, fences=fences, waits_for_messages=plan.wait_messages)
+    issue(
+        program,
+        plan.launch,
+        fences=fences,
+        waits_for_messages=plan.wait_messages,
+        waits_for_kernels=plan.wait_kernels,
+    )
     return program
 
 

@@ -10,6 +10,7 @@ from clustersim.workload.layers.kernels import memory_pass, weight_cast
 from clustersim.workload.matrix import Matrix, elements, hidden_matrices
 from clustersim.workload.op import Compute
 from clustersim.workload.optimizer import find_optimizer
+from clustersim.workload.optimizers.copied import copied_adam, copied_checks
 from clustersim.workload.optimizers.rule import Optimizer
 from clustersim.workload.optimizers.separate import UpdateKernels, separate_adam
 from clustersim.workload.precision import WIDTH, Dtype, Recipe, find_recipe
@@ -35,7 +36,7 @@ class Weights:
         those of the parameters that are matrices
     clip : bool
         gradients are clipped by their norm
-    kernels_of : {"fused", "foreach", "loop"}
+    kernels_of : {"fused", "copied", "foreach", "loop"}
         how the update is cut into kernels, of
         :data:`clustersim.workload.optimizers.separate.UPDATE_KERNELS`; apart from ``fused`` for Adam only
     num_tensors : int
@@ -106,6 +107,8 @@ class Weights:
         their norm is taken (read).
         """
         gradient, shard = WIDTH[self.gradient_dtype], self._part(self.state_shards)
+        if self.kernels_of == "copied":
+            return copied_checks(shard, recipe=find_recipe(self.recipe), gradient_width=gradient, clip=self.clip)
         unscale = (memory_pass(2 * gradient * shard, dtype="fp32"),) if find_recipe(self.recipe).loss_scaling else ()
         return (*unscale, memory_pass(gradient * shard, dtype="fp32")) if self.clip else unscale
 
@@ -124,6 +127,8 @@ class Weights:
                 matrices=self.matrices,
                 shards=self.state_shards,
             )
+        elif self.kernels_of == "copied":
+            own = copied_adam(self._part(self.state_shards), recipe=recipe)
         else:
             own = separate_adam(
                 self._part(self.state_shards),

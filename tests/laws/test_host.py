@@ -29,7 +29,7 @@ def host(**times: float) -> cs.Topology:
 
 def job(**plan: Any) -> cs.Job:
     whole = cs.ParallelPlan(**{"dp": 1, **plan})
-    return cs.training_step(MODEL, whole, global_batch=8 * whole.dp, micro_batch=1, seq_len=512)
+    return cs.training_step(MODEL, whole, global_batch=8 * (whole.dp or 1), micro_batch=1, seq_len=512)
 
 
 def step_ns(topology: cs.Topology, of: cs.Job, **arguments: Any) -> int:
@@ -50,6 +50,18 @@ def test_a_host_that_is_never_late_costs_its_first_call() -> None:
     plain, issued = step_ns(host(), job()), step_ns(host(operator=call), job(launch="eager"))
     # the embedding's kernels are issued together: look-up, and what adds positions
     assert plain + 1 <= issued <= plain + 3 * 100
+
+
+def test_a_host_that_waits_for_kernels_adds_its_calls_to_them() -> None:
+    call, wait = 1e-5, 3e-6
+    topology = host(operator=call, wait=wait)
+    of = job(launch="eager", wait_kernels=True)
+    arrays = of.programs[0].arrays()
+    issued = [arrays.ops[k] for k in arrays.op.tolist()]
+    calls, waits = (sum(getattr(op, name, 0) for op in issued) for name in ("operators", "waits"))
+    assert calls == waits > 100
+    together = step_ns(host(), job()) + round((calls * call + waits * wait) * 1e9)
+    assert step_ns(topology, of) == pytest.approx(together, abs=len(issued))
 
 
 def test_a_host_that_is_always_late_sets_the_pace() -> None:
@@ -86,7 +98,14 @@ def test_graphs_free_the_host() -> None:
 
 @settings(deadline=None, max_examples=12)
 @given(
-    st.sampled_from([*PLANS, {"dp": 2, "tp": 2}, {"pp": 2, "dp": 2, "wait_messages": True}]),
+    st.sampled_from(
+        [
+            *PLANS,
+            {"dp": 2, "tp": 2},
+            {"pp": 2, "dp": 2, "wait_messages": True},
+            {"pp": 2, "dp": 2, "wait_kernels": True},
+        ]
+    ),
     st.sampled_from(HOSTS),
     st.booleans(),
     st.sampled_from([1e-6, 3e-5]),

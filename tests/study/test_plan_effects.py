@@ -80,6 +80,7 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (True, {"plan.launch": "modules"}, False),
         (True, {"plan.launch": "modules", "plan.pp": 2}, True),
     ],
+    "plan.wait_kernels": [(True, {}, False), (True, {"plan.launch": "modules"}, True)],
     "plan.launch": [("eager", {}, True)],
     "plan.fusion": [(("gradients",), {}, False), (("gradients",), {"plan.dropout": True}, True)],
     "plan.loss": [("fused", {}, True)],

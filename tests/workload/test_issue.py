@@ -162,6 +162,22 @@ def test_messages_that_are_waited_for(gpt: Model) -> None:
     assert waited >= {k for k in messages if arrays.ops[arrays.op[k]].kind in ("send", "recv")}
 
 
+@pytest.mark.parametrize("plan", [{"dp": 2, "fsdp": True}, {"dp": 1, "tp": 2}, {"dp": 2, "tp": 2, "pp": 2, "zero": 1}])
+def test_a_host_that_waits_for_kernels_issues_them_in_turn(
+    llama: Model, plan: dict[str, Any], run_untimed: Any
+) -> None:
+    job = step(llama, **plan, launch="modules", wait_kernels=True)
+    assert run_untimed(job).complete
+    for plain, program in zip(step(llama, **plan).programs, job.programs, strict=True):
+        arrays, work = program.arrays(), kernels(plain)
+        assert calls(program)["waits"] == work["kernels"] + work["collectives"]
+        hosts = [k for k in range(len(arrays)) if isinstance(arrays.ops[arrays.op[k]], HostLaunch)]
+        edges = [(int(b), int(a)) for b, a in arrays.edges]
+        waited = {b for b, a in edges if a in hosts and b < len(plain)}
+        last = {a for b, a in edges if b == hosts[-1]}
+        assert waited >= set(range(min(last)))
+
+
 def test_counts_of_tokens_are_read_before_tokens_are_sent() -> None:
     from clustersim.library.model import load_model
 

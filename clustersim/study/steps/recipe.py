@@ -94,6 +94,12 @@ def _card(name: str, path: str, *, seq_len: int = 4096, **columns: int) -> Recip
 
 
 _RECIPES: tuple[Recipe, ...] = (
+    Recipe(
+        words=("bigscience tr11", "a100"),
+        switches={"wait_kernels": True},
+        origin="bigscience-workshop/bigscience train/tr11-176B-ml/tr11-176B-ml.slurm, CUDA_LAUNCH_BLOCKING=1 against "
+        "hangs, and chronicles-prequel.md: 320 GPUs always hang without",
+    ),
     _card(
         "deepseek_v3_pretrain_256gpu_gb200_fp8mx_config",
         "deepseek/gb200/deepseek_v3.py",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from clustersim.hardware.alignment import is_aligned
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.matrix import Matrix, elements, hidden_matrices
 from clustersim.workload.number_format import FORMATS, WIDTH, Format
@@ -26,8 +27,11 @@ __all__ = [
 ]
 
 
-def gemm(m: int, n: int, k: int, *, dtype: str, batch: int = 1) -> Kernel:
-    """``batch`` products of (m × k)·(k × n): 2·m·n·k FLOP and w·(m·k + k·n + m·n) bytes each."""
+def gemm(m: int, n: int, k: int, *, dtype: str, batch: int = 1, aligned: bool = True) -> Kernel:
+    """``batch`` products of (m × k)·(k × n): 2·m·n·k FLOP and w·(m·k + k·n + m·n) bytes each.
+
+    ``aligned`` is as in :class:`~clustersim.hardware.kernel.Kernel`.
+    """
     return Kernel(
         kind="gemm",
         dtype=dtype,
@@ -37,6 +41,7 @@ def gemm(m: int, n: int, k: int, *, dtype: str, batch: int = 1) -> Kernel:
         n=n,
         k=k,
         batch=batch,
+        aligned=aligned,
     )
 
 
@@ -50,6 +55,7 @@ def linear(shard: Shard, features_in: int, features_out: int, *, tokens: int | N
         left=recipe.activation_operand,
         right=recipe.weight_operand,
         written=shard.width * rows * features_out,
+        sides=(features_in, features_out),
     )
     return (*_cast(shard, rows * features_in), product)
 
@@ -66,6 +72,7 @@ def linear_input_gradient(
         left=recipe.activation_operand,
         right=recipe.weight_operand,
         written=shard.width * rows * features_in,
+        sides=(features_in, features_out),
     )
     return (*_cast(shard, rows * features_out), product)
 
@@ -80,14 +87,21 @@ def linear_weight_gradient(
     """
     form, rows = shard.recipe.activation_operand, shard.tokens if tokens is None else tokens
     weights, gradient = features_in * features_out, WIDTH[shard.gradient_dtype]
+    sides = (features_in, features_out)
     if "gradients" in shard.fusion:
-        return (_product(features_in, features_out, rows, left=form, right=form, written=2 * gradient * weights),)
-    product = _product(features_in, features_out, rows, left=form, right=form, written=shard.width * weights)
+        written = 2 * gradient * weights
+        return (_product(features_in, features_out, rows, left=form, right=form, written=written, sides=sides),)
+    product = _product(
+        features_in, features_out, rows, left=form, right=form, written=shard.width * weights, sides=sides
+    )
     return memory_pass((shard.width + 2 * gradient) * weights, dtype="fp32"), product
 
 
-def _product(m: int, n: int, k: int, *, left: Format, right: Format, written: int) -> Kernel:
-    """(m × k)·(k × n) of operands in formats of their own; ``written`` [B] is the traffic of the result."""
+def _product(m: int, n: int, k: int, *, left: Format, right: Format, written: int, sides: tuple[int, int]) -> Kernel:
+    """(m × k)·(k × n) of operands in formats of their own; ``written`` [B] is the traffic of the result.
+
+    Tensors of a layer are contiguous along features, ``sides``, not along tokens.
+    """
     return Kernel(
         kind="gemm",
         dtype=left.dtype,
@@ -96,6 +110,7 @@ def _product(m: int, n: int, k: int, *, left: Format, right: Format, written: in
         m=m,
         n=n,
         k=k,
+        aligned=is_aligned(*sides),
     )
 
 

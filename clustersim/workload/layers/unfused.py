@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from clustersim.hardware.alignment import is_aligned
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.layers.core import Core
 from clustersim.workload.layers.kernels import gemm, memory_pass
@@ -13,13 +16,25 @@ def unfused_forward(core: Core) -> tuple[Kernel, ...]:
     """Scores, softmax, context; the pass reads and writes the scores, and with dropout once more, and a mask.
 
     Operator by operator the mask is added (2w bytes a score), the softmax written in fp32 (w + 4) and cast (4 + w), and
-    dropout is a pass of its own.
+    dropout is a pass of its own. With ALiBi the product adds to the slopes' biases, which a pass before has written for
+    each score.
+
+    References
+    ----------
+    PyTorch, ``aten/src/ATen/native/cuda/Blas.cpp``, ``baddbmm``: what is added is copied into the result first, where
+    its factor is not 0. Megatron-DeepSpeed of BigScience, ``megatron/model/transformer.py``: the factor is 0 without
+    ALiBi and 1 with it.
     """
     length, w = core.shard.seq_len, core.shard.width
     between: tuple[Kernel, ...] = (_pass(core, passes=2),)
     if "softmax" not in core.shard.fusion:
         between = (*_passes(core, 2 * w, w + 4, 4 + w), *_dropout(core))
-    return (_product(core, length, core.key_dim), *between, _product(core, core.value_dim, length))
+    scores: tuple[Kernel, ...] = (_product(core, length, core.key_dim),)
+    if core.shard.model.positions == "alibi":
+        biases = w * core.scores
+        written = memory_pass(biases, dtype=core.shard.recipe.activations)
+        scores = (written, replace(scores[0], nbytes=scores[0].nbytes + biases))
+    return (*scores, *between, _product(core, core.value_dim, length))
 
 
 def unfused_backward(core: Core) -> tuple[Kernel, ...]:
@@ -41,8 +56,16 @@ def unfused_backward(core: Core) -> tuple[Kernel, ...]:
 
 
 def _product(core: Core, columns: int, inner: int) -> Kernel:
+    """Columns and inner side are a head's and the sequence: of queries, keys, values and scores the contiguous ones."""
     shard = core.shard
-    return gemm(shard.seq_len, columns, inner, batch=shard.micro_batch * core.heads, dtype=shard.recipe.products)
+    return gemm(
+        shard.seq_len,
+        columns,
+        inner,
+        batch=shard.micro_batch * core.heads,
+        dtype=shard.recipe.products,
+        aligned=is_aligned(columns, inner),
+    )
 
 
 def _passes(core: Core, *each: int) -> tuple[Kernel, ...]:

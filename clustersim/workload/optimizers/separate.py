@@ -11,7 +11,7 @@ from clustersim.workload.precision import Recipe
 
 __all__ = ["UPDATE_KERNELS", "UpdateKernels", "separate_adam"]
 
-UpdateKernels = Literal["fused", "foreach", "loop"]
+UpdateKernels = Literal["fused", "copied", "foreach", "loop"]
 UPDATE_KERNELS = get_args(UpdateKernels)
 
 

@@ -17,6 +17,7 @@ HOST_KEYS = (
     "plan.schedule",
     "plan.vpp",
     "plan.wait_messages",
+    "plan.wait_kernels",
 )
 
 _SEPARATE = ("adam", "adamw")
@@ -28,9 +29,10 @@ def host_faults(case: Case) -> Iterator[Fault]:
     if plan.loss != "parallel" and plan.tp > 1:
         rule = "is for a whole vocabulary; with plan.tp above 1 it is split"
         yield Fault(key="plan.loss", value=plan.loss, rule=rule, nearest="parallel")
-    if plan.wait_messages and plan.launch != "none" and plan.pp > 1 and case.schedule != "1f1b":
-        rule = "is for plan.schedule 1f1b: a host that waits under another could wait for ever"
-        yield Fault(key="plan.wait_messages", value=True, rule=rule, nearest=False)
+    for name in ("wait_messages", "wait_kernels"):
+        if getattr(plan, name) and plan.launch != "none" and plan.pp > 1 and case.schedule != "1f1b":
+            rule = "is for plan.schedule 1f1b: a host that waits under another could wait for ever"
+            yield Fault(key=f"plan.{name}", value=True, rule=rule, nearest=False)
     if plan.update_kernels != "fused" and plan.optimizer not in _SEPARATE:
         rule = f"is for {' and '.join(_SEPARATE)}; the kernels of other updates are not known one by one"
         yield Fault(key="plan.update_kernels", value=plan.update_kernels, rule=rule, nearest="fused")
@@ -39,9 +41,8 @@ def host_faults(case: Case) -> Iterator[Fault]:
 def host_notes(case: Case) -> Iterator[str]:
     """Settings without effect."""
     plan = case.plan
-    if plan.wait_norm and plan.launch == "none":
-        yield "plan.wait_norm: no effect without plan.launch"
-    if plan.wait_messages and plan.launch == "none":
-        yield "plan.wait_messages: no effect without plan.launch"
-    elif plan.wait_messages and plan.pp == 1:
+    for name in ("wait_norm", "wait_messages", "wait_kernels"):
+        if getattr(plan, name) and plan.launch == "none":
+            yield f"plan.{name}: no effect without plan.launch"
+    if plan.wait_messages and plan.launch != "none" and plan.pp == 1:
         yield "plan.wait_messages: no effect with pp 1"

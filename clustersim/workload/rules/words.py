@@ -23,7 +23,7 @@ __all__ = ["word_faults"]
 
 
 _AXES = ("tp", "cp", "dp", "pp")
-_HOST_FLAGS = ("wait_norm", "wait_messages", "clip")
+_HOST_FLAGS = ("wait_norm", "wait_messages", "wait_kernels", "clip")
 _SHARDING_FLAGS = ("fsdp", "reshard", "limit_gathers", "per_parameter", "flat_parameters", "sync_momentum")
 _LAYOUT_FLAGS = ("repeat_heads", "batch_first")
 

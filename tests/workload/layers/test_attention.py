@@ -95,3 +95,15 @@ def test_flash_backward_reads_and_writes_everything_twice(gpt: Model, new_shard:
     # q, k, v, output and its gradient in, three gradients out, and the row statistics.
     assert kernel.nbytes == 2 * TOKENS * 8 * 256 + 4 * TOKENS * 8
     assert (kernel.m, kernel.n, kernel.k, kernel.batch) == (128, 128, 32, 16)
+
+
+def test_biases_of_alibi_are_written_and_added_to(gpt: Model, new_shard: NewShard) -> None:
+    def moved(model: Model) -> list[int]:
+        block = attention(new_shard(model, attention="unfused"))
+        ops = [piece.op for piece in block.forward if isinstance(piece.op, Compute)]
+        return [kernel.nbytes for op in ops for kernel in op.kernels]
+
+    plain, biased = moved(replace(gpt, positions="none")), moved(replace(gpt, positions="alibi"))
+    scores = 2 * 2 * 8 * 128 * 128  # bytes, two sequences, 8 heads
+    assert len(biased) == len(plain) + 1
+    assert sum(biased) == sum(plain) + 2 * scores

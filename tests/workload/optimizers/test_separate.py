@@ -37,7 +37,7 @@ def test_a_loop_launches_for_each_tensor() -> None:
     assert all(kernel.nbytes % 101 == 0 for kernel in kernels)
 
 
-@pytest.mark.parametrize("kernels_of", ["fused", "foreach", "loop"])
+@pytest.mark.parametrize("kernels_of", ["fused", "copied", "foreach", "loop"])
 @pytest.mark.parametrize("clip", [False, True])
 @pytest.mark.parametrize("recipe", ["bf16", "fp16"])
 def test_checks_and_step_are_the_update(kernels_of: str, clip: bool, recipe: str) -> None:
@@ -45,4 +45,4 @@ def test_checks_and_step_are_the_update(kernels_of: str, clip: bool, recipe: str
         parameters=1000, recipe=recipe, gradient_dtype="fp32", clip=clip, kernels_of=kernels_of, num_tensors=4
     )
     assert weights.update().kernels == (*weights.checks(), *weights.step())
-    assert len(weights.checks()) == clip + RECIPES[recipe].loss_scaling
+    assert len(weights.checks()) == clip * (1 + (kernels_of == "copied")) + RECIPES[recipe].loss_scaling

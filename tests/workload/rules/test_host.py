@@ -25,6 +25,8 @@ def case(**plan: Any) -> Case:
         ({"launch": "modules", "pp": 2, "wait_messages": True}, []),
         ({"launch": "modules", "pp": 2, "vpp": 2, "wait_messages": True}, [("plan.wait_messages", False)]),
         ({"launch": "modules", "pp": 2, "schedule": "zb-h1", "wait_messages": True}, [("plan.wait_messages", False)]),
+        ({"launch": "modules", "pp": 2, "wait_kernels": True}, []),
+        ({"launch": "modules", "pp": 2, "schedule": "zb-h1", "wait_kernels": True}, [("plan.wait_kernels", False)]),
         ({"update_kernels": "loop", "optimizer": "lion"}, [("plan.update_kernels", "fused")]),
         ({"launch": "egaer"}, [("plan.launch", "eager")]),
         ({"update_kernels": "fuse"}, [("plan.update_kernels", "fused")]),
@@ -41,6 +43,8 @@ def test_faults(plan: dict[str, Any], faults: list[tuple[str, object]]) -> None:
         ({"wait_norm": True}, ["plan.wait_norm"]),
         ({"wait_messages": True, "pp": 2}, ["plan.wait_messages"]),
         ({"wait_messages": True, "launch": "eager"}, ["plan.wait_messages"]),
+        ({"wait_kernels": True}, ["plan.wait_kernels"]),
+        ({"wait_kernels": True, "launch": "eager"}, []),
         ({"wait_messages": True, "wait_norm": True, "launch": "eager", "pp": 2}, []),
     ],
 )
