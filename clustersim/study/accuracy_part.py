@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 
 from clustersim.readers import csv_records
@@ -14,12 +15,22 @@ _EVERY = {"e2e_training": 10, "e2e_vtrain_single_node": 12, "memory_footprint": 
 
 
 def part_ids(path: Path) -> frozenset[str]:
-    """Ids of the rows that belong to the part: of each family, or source, the first and every so many after it."""
+    """Ids of the rows that belong to the part: of each family, or source, the first and every so many after it.
+
+    Interleaved schedules under tensor parallelism are left out: their products and collectives in parts make a job of
+    them cost as much as all the rest.
+    """
     every = _EVERY.get(path.stem, 1)
     families: dict[str, list[str]] = {}
     for _, given in csv_records.records(path)[1]:
+        if _degree(given, "vpp") > 1 and _degree(given, "tp") > 1:
+            continue
         families.setdefault(given.get("family") or given["source"], []).append(given["id"])
     return frozenset(name for names in families.values() for name in names[::every])
+
+
+def _degree(given: Mapping[str, str], name: str) -> int:
+    return int(float(given.get(name) or 1))
 
 
 def write_part(path: Path, folder: Path) -> Path:
