@@ -195,16 +195,16 @@ def _local_costs(
 ) -> dict[tuple[int, int], tuple[LocalCost | None, ...]]:
     num_kinds = int(kind_of.max()) + 1 if len(kind_of) else 0
     pairs, examples = np.unique(program_of * max(num_kinds, 1) + kind_of, return_index=True)
-    costs: dict[tuple[int, float], dict[Op, LocalCost]] = defaultdict(dict)  # stages share most of their ops
+    costs: dict[tuple[int, float, float], dict[Op, LocalCost]] = defaultdict(dict)  # stages share most of their ops
     table = {}
     for pair, rank in zip(pairs, examples, strict=True):
         program, kind = divmod(int(pair), num_kinds)
         d = int(device[rank])
         gpu, cpu = topology.gpus[topology.gpu_of[d]], topology.cpus[topology.cpu_of[d]]
-        at = partial(_at_clock, programs[program], gpu, cpu, d, topology, cost, float(slowdown[rank]))
-        full = at(costs[kind, 1.0], 1.0)
-        clock = program_clock(programs[program], gpu, full)
-        found = full if clock == 1 else at(costs[kind, clock], clock)
+        at = partial(_at_clock, programs[program], gpu, cpu, d, topology, cost)
+        full = at(costs[kind, 1.0, 1.0], 1.0, 1.0)  # a straggler keeps the clock of the others, so its factor is whole
+        clock, slower = program_clock(programs[program], gpu, full), float(slowdown[rank])
+        found = at(costs[kind, slower, clock], slower, clock)
         table[program, kind] = tuple(None if isinstance(op, Collective) else found[op] for op in programs[program].ops)
     return table
 
@@ -216,15 +216,15 @@ def _at_clock(
     device: int,
     topology: Topology,
     cost: CostModel,
-    slowdown: float,
     found: dict[Op, LocalCost],
+    slowdown: float,
     clock: float,
 ) -> dict[Op, LocalCost]:
     """``found`` with what is missing of the program's ops, on a GPU at a part of its clock."""
-    slower = gpu.at_clock(clock)
+    clocked = gpu.at_clock(clock)
     for op in program.ops:
         if op not in found and not isinstance(op, Collective):
-            found[op] = local_cost(op, slower, cpu, device, topology, cost, slowdown)
+            found[op] = local_cost(op, clocked, cpu, device, topology, cost, slowdown)
     return found
 
 

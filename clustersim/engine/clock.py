@@ -27,7 +27,7 @@ def program_clock(program: Arrays, gpu: GPU, costs: Mapping[Op, LocalCost]) -> f
     gpu : GPU
         at its full clock
     costs : Mapping[Op, LocalCost]
-        of each of the program's blocks of kernels, at that clock
+        of each of the program's blocks of kernels, at that clock, without what makes a single rank slow
 
     Returns
     -------

@@ -47,7 +47,7 @@ def usage(engine: Engine) -> list[Rates]:
         users.append(num_lanes + scene.meeting_of[block.first + block.cost.group])
         loads.append(len(tables) + code)
         tables += list(load[first])
-    if not rows:
+    if not sum(map(len, rows)):
         return []
     row, user, table = np.concatenate(rows), np.concatenate(users), np.concatenate(loads)
     order = np.lexsort((table, user, row))

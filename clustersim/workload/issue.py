@@ -172,13 +172,16 @@ def _groups(arrays: Arrays, stops: Mapping[int, Sequence[int]], *, apart: bool, 
                 groups.append(_new(arrays, k, waits, opens=False))
                 key = ("messages",)
         elif not (hooks and _is_hooked(arrays, k)) and (mine != key or waits or not groups):
-            group = _new(arrays, k, waits + (posted if apart else []), opens=mine not in seen or arrays.layer[k] < 0)
+            opens = not _is_hooked(arrays, k) and (mine not in seen or arrays.layer[k] < 0)
+            group = _new(arrays, k, waits + (posted if apart else []), opens=opens)
             if key == ("messages",) and not group.waits:
                 group.waits, group.ops = groups[-1].waits, groups[-1].ops
                 groups[-1] = group
             else:
                 groups.append(group)
             seen.add(mine)
+            if group.phase == "optimizer":  # of several steps in one program each enters its passes again
+                seen.clear()
             key, posted = mine, []
         groups[-1].ops.append(k)
         if message:

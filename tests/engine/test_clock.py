@@ -44,3 +44,14 @@ def test_memory_keeps_its_clock_and_leaves_power_to_products(star: ModuleType) -
 def test_folded_and_full_agree(star: ModuleType, power: Power) -> None:
     folded, full = (run(star, power, star.gemm(NS), star.sweep(NS), fold=fold) for fold in (True, False))
     assert star.times(folded, 0) == star.times(full, 0) == star.times(full, 1)
+
+
+@pytest.mark.parametrize("factor", [1.1, 2.0])
+def test_a_slow_rank_takes_its_factor_and_keeps_the_clock(star: ModuleType, factor: float) -> None:
+    """The lower rate of a straggler gives it no higher clock: it would be less slow than was asked for."""
+    cluster = star.cluster(1, 2, gpus=(replace(star.CARD, power=TIGHT),))
+    job = star.job(*[star.program(star.gemm(NS), star.sweep(NS))] * 2)
+    times = star.times(simulate(cluster, job), 1)
+    slow = star.times(simulate(cluster, job, perturb={"slow_ranks": {1: factor}}), 1)
+    for name, (start, end) in times.items():
+        assert slow[name][1] - slow[name][0] == pytest.approx(factor * (end - start), abs=1)

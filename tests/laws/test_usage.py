@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clustersim.engine.build import build
+from clustersim.engine.simulate import simulate
 from clustersim.engine.system import System
 from clustersim.hardware.roofline import roofline
 from clustersim.trace.record import Rates
@@ -72,3 +74,10 @@ def test_no_resource_carries_more_than_it_can(data: st.DataObject, cases: Any) -
 def test_usage_does_not_depend_on_folding(data: st.DataObject, cases: Any) -> None:
     case = data.draw(cases(32))
     assert by_resource(case.run(fold=True)) == by_resource(case.run(fold=False))
+
+
+def test_nothing_is_used_where_nothing_is_moved(star: ModuleType) -> None:
+    """A group whose collectives have no bytes puts nothing on any resource."""
+    program = star.program(star.delay(100), star.collective("all_reduce", 0))
+    job = star.job(program, program, families=(star.groups("dp", [0, 1]),))
+    assert simulate(star.cluster(1, 2), job).usage == []

@@ -189,3 +189,23 @@ def test_counts_of_tokens_are_read_before_tokens_are_sent() -> None:
     read = {int(b) for b, a in arrays.edges if isinstance(arrays.ops[arrays.op[a]], HostLaunch)}
     assert len(counts) == model.num_layers
     assert read >= set(counts)
+
+
+@pytest.mark.parametrize("plan", PLANS[:3])
+@pytest.mark.parametrize("launching", HOSTS)
+def test_waiting_for_kernels_adds_no_calls(llama: Model, plan: dict[str, Any], launching: str) -> None:
+    ahead, in_turn = (
+        [calls(program) for program in step(llama, **plan, launch=launching, wait_kernels=wait).programs]
+        for wait in (False, True)
+    )
+    for free, held in zip(ahead, in_turn, strict=True):
+        assert {**free, "waits": 0} == {**held, "waits": 0}
+
+
+@pytest.mark.parametrize("launching", HOSTS)
+def test_each_step_between_exchanges_has_the_same_calls(llama: Model, launching: str) -> None:
+    """Local SGD: a program of several steps enters each pass once a step."""
+    one, two, three = (calls(step(llama, dp=2, sync_every=n, launch=launching).programs[0]) for n in (1, 2, 3))
+    assert all(three[name] - two[name] == two[name] - one[name] for name in one)
+    for name in ("compiled", "entries", "graphs"):
+        assert two[name] == 2 * one[name]
