@@ -75,6 +75,7 @@ REASONS = (
     "no shape",
     "forward or backward is not told",
     "a sequence of kernels whose number is not told",
+    "its unit is none of ms, TB/s and TFLOP/s, or not of such a kernel",
 )
 """Why a row cannot be predicted."""
 
@@ -155,6 +156,8 @@ def _place(row: KernelRow) -> MeasuredKernel | str:
     if isinstance(kernels, str):
         return kernels
     seconds = _seconds(row, kernels)
+    if not seconds:
+        return "its unit is none of ms, TB/s and TFLOP/s, or not of such a kernel"
     gpu = _gpu(card)
     if row.source.startswith(_IN_SEQUENCE):
         gpu = gpu.at_clock(_clock(gpu, kernels, seconds))
@@ -176,12 +179,14 @@ def _gpu(card: str) -> GPU:
 
 
 def _seconds(row: KernelRow, kernels: tuple[Kernel, ...]) -> float:
-    """Measured time: milliseconds as published, or from a rate of the FLOP or bytes."""
+    """Measured time: milliseconds as published, or from a rate of the FLOP or bytes; 0 where the unit tells neither."""
     if row.unit == "ms":
         return row.value / 1e3
     if row.unit == "TB/s":
         return sum(kernel.nbytes for kernel in kernels) / (row.value * 1e12)
-    return sum(kernel.flops for kernel in kernels) / (row.value * 1e12)
+    if row.unit.startswith("TFLOP/s"):
+        return sum(kernel.flops for kernel in kernels) / (row.value * 1e12)
+    return 0.0
 
 
 def _gemm(row: KernelRow, dtype: str) -> tuple[Kernel, ...] | str:
