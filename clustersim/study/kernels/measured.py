@@ -76,6 +76,7 @@ REASONS = (
     "forward or backward is not told",
     "a sequence of kernels whose number is not told",
     "its unit is none of ms, TB/s and TFLOP/s, or not of such a kernel",
+    "above the dense peak of the device",
 )
 """Why a row cannot be predicted."""
 
@@ -159,9 +160,19 @@ def _place(row: KernelRow) -> MeasuredKernel | str:
     if not seconds:
         return "its unit is none of ms, TB/s and TFLOP/s, or not of such a kernel"
     gpu = _gpu(card)
+    if seconds < _seconds_at_peak(gpu, kernels):
+        return "above the dense peak of the device"
     if row.source.startswith(_IN_SEQUENCE):
         gpu = gpu.at_clock(_clock(gpu, kernels, seconds))
     return MeasuredKernel(row=row, gpu=gpu, kind=kind, kernels=kernels, seconds=seconds)
+
+
+def _seconds_at_peak(gpu: GPU, kernels: tuple[Kernel, ...]) -> float:
+    """Of the FLOP of matrix units; 0 on a device that has none of the format, which is told elsewhere [s]."""
+    try:
+        return sum(k.count * k.flops / gpu.flop_per_s(k.dtype) for k in kernels if k.kind != "memory")
+    except KeyError:
+        return 0.0
 
 
 def _clock(gpu: GPU, kernels: tuple[Kernel, ...], seconds: float) -> float:
