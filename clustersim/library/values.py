@@ -109,7 +109,9 @@ class Number:
         is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
         if is_number and self.low <= value <= self.high and not (self.above and value == self.low):  # type: ignore[operator]
             return value  # type: ignore[return-value]
-        raise Refused(f"must be a finite number {self.legal}", None if self.above else self.low)
+        beyond = is_number and value > self.high  # type: ignore[operator]
+        nearest = self.high if beyond else None if self.above else self.low
+        raise Refused(f"must be a finite number {self.legal}", nearest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.kernel import Kernel, KernelKind
 from clustersim.hardware.kernel_table import KernelTable, TimedKernel
+from clustersim.hardware.memory_model import FORMS
 
 __all__ = ["COLUMNS", "read"]
 
@@ -23,7 +24,8 @@ COLUMNS: Mapping[str, str] = {
     "n": "columns of the result; keys that a query meets at most",
     "k": "length of the sums; columns of a head",
     "batch": "products of one launch; heads of all sequences; 1 when empty",
-    "form": "which kernel of its kind, flash-3 or norm; empty for the usual one",
+    "form": f"which kernel of its kind: of attention flash-3 and the like, of a pass over memory {', '.join(FORMS)}; "
+    "empty for the usual one",
     "backward": "1 for the gradients of attention; 0 when empty",
     "causal": "1 where attention sees no later token; 0 when empty",
     "nbytes": "read and written, of a pass over memory [B]; of others counted from the shape when empty",
@@ -38,6 +40,21 @@ _REQUIRED = ("device", "kind", "dtype", "time_us")
 _COUNTS = ("m", "n", "k", "batch", "nbytes", "flops")
 _FLAGS = ("backward", "causal")
 _NO, _YES = ("0", "0.0", "False"), ("1", "1.0", "True")
+
+_LARGEST = 10**18
+"""Of a count: beyond it no kernel is, and 64 bits end soon after."""
+
+_LONGEST_US = 10**9
+"""Of a time [us]: a thousand seconds, so that a step of many such kernels can be counted in nanoseconds."""
+
+
+class _Wrong(NamedTuple):
+    """What is wrong with one field of a row."""
+
+    column: str
+    value: str | None
+    rule: str
+    nearest: object = None
 
 
 def read(path: str | Path) -> KernelTable:
@@ -79,10 +96,10 @@ def read(path: str | Path) -> KernelTable:
 def _csv(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True, restval="")
+            reader = csv.DictReader(file, strict=True, restkey="", restval="")
             return [name.strip() for name in reader.fieldnames or ()], list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        rule = f"must be a readable CSV file: {error}"
+        rule = f"must be a readable CSV file: {getattr(error, 'strerror', None) or error}"
         raise BadInput([Fault(file=str(path), key="file", value=str(path), rule=rule)]) from error
 
 
@@ -104,45 +121,61 @@ def _parquet(path: Path) -> tuple[list[str], list[dict[str, str]]]:
 
 
 def _row(path: Path, number: int, fields: Mapping[str, str]) -> tuple[list[TimedKernel], list[Fault]]:
-    given = {name: str(text).strip() for name, text in fields.items() if name and str(text).strip()}
-    faults = list(_faults(given))
+    given = {name.strip(): str(text).strip() for name, text in fields.items() if name and str(text).strip()}
+    faults = [
+        Fault(
+            file=str(path),
+            key=f"row {number}, column {wrong.column}",
+            value=wrong.value,
+            rule=wrong.rule,
+            nearest=wrong.nearest,
+        )
+        for wrong in _faults(given)
+    ]
+    if surplus := [str(text) for text in fields.get("", ())]:
+        rule = "stands beyond the last column"
+        faults.append(Fault(file=str(path), key=f"row {number}", value=",".join(surplus), rule=rule))
     if faults:
-        return [], [Fault(file=str(path), key=f"row {number}, column {key}", value=v, rule=r) for key, v, r in faults]
+        return [], faults
     counts = {name: int(float(given[name])) for name in _COUNTS if name in given}
     kernel = _kernel(given, counts)
     return [TimedKernel(device=given["device"], kernel=kernel, seconds=float(given["time_us"]) / 1e6)], []
 
 
-def _faults(given: Mapping[str, str]) -> Iterator[tuple[str, str | None, str]]:
-    """(column, value, rule) of everything that is wrong with a row."""
+def _faults(given: Mapping[str, str]) -> Iterator[_Wrong]:
     for name in _REQUIRED:
         if name not in given:
-            yield name, None, "must be given"
+            yield _Wrong(name, None, "must be given")
     kind = given.get("kind", "")
-    if kind and kind not in get_args(KernelKind):
-        yield "kind", kind, f"must be one of {', '.join(get_args(KernelKind))}"
-    if given.get("dtype", "fp32") not in _WIDTH:
-        yield "dtype", given["dtype"], f"must be one of {', '.join(_WIDTH)}"
+    for name, names in (("kind", get_args(KernelKind)), ("dtype", tuple(_WIDTH))):
+        if given.get(name, names[0]) not in names:
+            yield _Wrong(name, given[name], f"must be one of {', '.join(names)}", nearest_name(given[name], names))
+    form = given.get("form", "")
+    if kind == "memory" and form and form not in FORMS:
+        yield _Wrong("form", form, f"must be one of {', '.join(FORMS)}, or empty", nearest_name(form, FORMS))
     for name in _COUNTS:
         number = _number(given.get(name, "1"))
-        if number is None or number < 1 or number != int(number):
-            yield name, given[name], "must be a whole number from 1"
+        if number is None or not 1 <= number <= _LARGEST or number != int(number):
+            near = None if number is None else min(max(round(number), 1), _LARGEST)
+            yield _Wrong(name, given[name], f"must be a whole number from 1 to {_LARGEST:.0e}", near)
     for name in _FLAGS:
         if given.get(name, "0") not in (*_NO, *_YES):
-            yield name, given[name], "must be 0 or 1"
+            yield _Wrong(name, given[name], "must be 0 or 1")
     time = _number(given.get("time_us", "1"))
-    if time is None or time <= 0:
-        yield "time_us", given["time_us"], "must be a finite number above 0"
+    if time is None or not 0 < time <= _LONGEST_US:
+        near = _LONGEST_US if time is not None and time > 0 else None
+        yield _Wrong("time_us", given["time_us"], f"must be a number above 0 and up to {_LONGEST_US:.0e}", near)
     wanted = ("nbytes",) if kind == "memory" else ("m", "n", "k")
     for name in wanted:
         if name not in given:
-            yield name, None, f"must be given for {kind or 'a kernel'}"
+            yield _Wrong(name, None, f"must be given for {kind or 'a kernel'}")
 
 
 def _kernel(given: Mapping[str, str], counts: Mapping[str, int]) -> Kernel:
     kind: KernelKind = given["kind"]  # type: ignore[assignment]
     dtype, form = given["dtype"], given.get("form", "")
     if kind == "memory":
+        form = "" if form == FORMS[0] else form
         return Kernel(kind=kind, dtype=dtype, flops=counts.get("flops", 0), nbytes=counts["nbytes"], form=form)
     m, n, k, batch = (counts.get(name, 1) for name in ("m", "n", "k", "batch"))
     backward, causal = (given.get(name, "0") in _YES for name in _FLAGS)

@@ -6,13 +6,15 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from clustersim.engine.deadlock import Deadlock
 from clustersim.engine.perturb import Perturbation, perturbed
 from clustersim.engine.simulate import simulate
-from clustersim.faults import BadInput, Fault
+from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.kernel import CostModel
+from clustersim.library.card import list_cards
 from clustersim.library.graph import load_graph
 from clustersim.library.job import JobSetup
 from clustersim.library.keys import KEYS, workload_of
@@ -222,8 +224,18 @@ def _training_job(case: Case, dtype: str) -> Job:
 
 def _measured(path: str, topology: Topology | None) -> CostModel:
     """A table of measured kernels before the models of the GPUs, none of them faster than the GPU."""
+    if not Path(path).is_file():
+        raise BadInput([Fault(key="kernel_table", value=path, rule="is not a file")])
     table = kernel_table.read(path)
     faults = []
+    here = {gpu.name for gpu in topology.gpus} if topology else set()
+    elsewhere = {row.device for row in table.rows} - here
+    known = here | ({name for name, _ in list_cards()["gpu"]} if elsewhere else set())
+    for number, row in enumerate(table.rows, start=1):
+        if row.device not in known:
+            key, near = f"row {number}, column device", nearest_name(row.device, known)
+            rule = "is no gpu card of the library or of CLUSTERSIM_PATH"
+            faults.append(Fault(file=str(Path(path)), key=key, value=row.device, rule=rule, nearest=near))
     for gpu in topology.gpus if topology else ():
         for number, least in table.beating_peak(gpu).items():
             row = table.rows[number]
@@ -231,7 +243,7 @@ def _measured(path: str, topology: Topology | None) -> CostModel:
             if least == float("inf"):
                 rule = f"is of {row.kernel.dtype}, for which {gpu.name} has no matrix units"
             key, time = f"row {number + 1}, column time_us", f"{row.seconds * 1e6:.4g}"
-            faults.append(Fault(file=str(path), key=key, value=time, rule=rule))
+            faults.append(Fault(file=str(Path(path)), key=key, value=time, rule=rule))
     if faults:
         raise BadInput(faults)
     return table

@@ -6,8 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from clustersim.faults import BadInput, Fault
 from clustersim.library.build import build
 from clustersim.library.card import read_card
+from clustersim.library.keys import KEYS
+from clustersim.library.values import Refused
 from clustersim.workload.context import Method
 from clustersim.workload.exchange import Dispatch
 from clustersim.workload.fusion import FUSED, Loss
@@ -18,6 +21,16 @@ from clustersim.workload.shard import Attention
 from clustersim.workload.tensor_overlap import TpOverlap
 
 __all__ = ["Profile", "load_profile"]
+
+_AS = {
+    "zero": "plan.zero",
+    "fusion": "plan.fusion",
+    "logged_losses": "plan.logged_losses",
+    "recompute_modules": "plan.recompute_modules",
+    "repeats": "plan.recompute_modules",
+    "fp8": "dtype",
+}
+"""Fields whose types alone do not say what is legal -> the setting of a job that does."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +99,18 @@ class Profile:
     overlap_refresh: bool = True
     overlap_p2p: bool = True
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        faults = []
+        for name, key in _AS.items():
+            value = getattr(self, name)
+            given = list(value) if isinstance(value, tuple) else value
+            try:
+                KEYS[key].value.read(given)
+            except Refused as refused:
+                faults.append(Fault(key=name, value=given, rule=refused.rule, nearest=refused.nearest))
+        if faults:
+            raise BadInput(faults)
 
     def switches(self, job: Mapping[str, Any], *, replicas: int, kernels: Collection[str]) -> dict[str, Any]:
         """What a job takes of it: fields of its plan, those left out that would do nothing there.

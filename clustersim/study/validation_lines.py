@@ -48,18 +48,25 @@ def in_percent(value: float | None, sign: str = "", *, width: int = 5) -> str:
 
 
 def refused_lines(rows: Sequence[ValidatedRow]) -> list[str]:
-    """Reasons with their lines of the file, the most frequent first; of several files, one after the other."""
+    """Reasons with their lines of the file, the most frequent first; of several files, one after the other.
+
+    Behind a reason stand the values of its first row; those of the others are in --json and --out.
+    """
     by: dict[tuple[str, str], list[int]] = {}
+    details: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if row.status == "refused":
             by.setdefault((row.file, row.reason), []).append(row.line)
+            details.setdefault((row.file, row.reason), []).append(row.detail)
     several = len({row.file for row in rows}) > 1
     files = list(dict.fromkeys(file for file, _ in by))
     told = []
     for (file, reason), lines in sorted(by.items(), key=lambda item: (files.index(item[0][0]), -len(item[1]))):
         shown = ", ".join(map(str, lines[:_MOST_LINES])) + (", ..." if len(lines) > _MOST_LINES else "")
         where = f"{file} " if several else ""
-        told.append(wrapped(f"  {len(lines):>4}  {reason} ({where}line{'s' * (len(lines) > 1)} {shown})"))
+        first = details[file, reason][0]
+        why = f"{', the first' if len({*details[file, reason]}) > 1 else ''}: {first}" if first else ""
+        told.append(wrapped(f"  {len(lines):>4}  {reason} ({where}line{'s' * (len(lines) > 1)} {shown}){why}"))
     return ["refused", *told] if told else []
 
 

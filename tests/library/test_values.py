@@ -64,6 +64,8 @@ def test_texts(text: str, value: object) -> None:
         (Whole(1, 8), 2, "2", None),
         (Number(1), 1, 0.5, 1),
         (Number(1), 1.5, float("nan"), 1),
+        (Number(0, 1), 0.5, 2, 1),
+        (Number(0, 1, above=True), 0.5, 2, 1),
         (Number(0, above=True), 0.1, 0, None),
         (Bytes(), 100, -1, None),
         (Bytes(), 100, "400 GB/s", "400 GB"),

@@ -53,6 +53,33 @@ def test_every_fault_at_once(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("row", "key", "nearest"),
+    [
+        ("h100-sxm,gemm,bf16,1e30,8,8,,9", "row 1, column m", 10**18),
+        ("h100-sxm,gemm,bf16,8,8,8,,1e300", "row 1, column time_us", 10**9),
+        ("h100-sxm,gemmm,bf16,8,8,8,,9", "row 1, column kind", "gemm"),
+        ("h100-sxm,gemm,bf17,8,8,8,,9", "row 1, column dtype", "bf16"),
+        ("h100-sxm,memory,bf16,,,,norrm,9", "row 1, column form", "norm"),
+        ("h100-sxm,gemm,bf16,8,8,8,,9,10", "row 1", None),
+    ],
+)
+def test_what_no_kernel_is(row: str, key: str, nearest: object, tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(f"device,kind,dtype,m,n,k,form,time_us\n{row}\n")
+    with pytest.raises(BadInput) as caught:
+        read(path)
+    first = caught.value.faults[0]
+    assert (first.key, first.nearest) == (key, nearest)
+
+
+def test_element_wise_is_the_usual_pass(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("device,kind,dtype,form,nbytes,time_us\nh100-sxm,memory,bf16,elementwise,100000000,60\n")
+    usual = Kernel(kind="memory", dtype="bf16", flops=0, nbytes=10**8)
+    assert read(path)(usual, H100).provenance == "measured"
+
+
 def test_columns_are_checked(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("device,kind,time,m\nh100-sxm,gemm,1,1\n")

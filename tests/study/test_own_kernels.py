@@ -54,5 +54,15 @@ def test_what_the_device_cannot_do_is_refused_with_the_rest(tiny: JobSetup, tmp_
 
 
 def test_a_table_that_is_not_there(tiny: JobSetup) -> None:
-    with pytest.raises(BadInput, match="must be a readable CSV file"):
+    with pytest.raises(BadInput, match=r"kernel_table: '\./none\.csv' is not a file"):
         prepare(tiny.with_values({"kernel_table": "./none.csv"}))
+
+
+def test_a_device_that_is_no_card_is_refused(tiny: JobSetup, tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(HEADER + NORM + NORM.replace("h100-sxm", "h100-sxmm"))
+    with pytest.raises(BadInput) as caught:
+        prepare(tiny.with_values({"kernel_table": str(path)}))
+    assert [(f.key, f.value, f.nearest) for f in caught.value.faults] == [
+        ("row 2, column device", "h100-sxmm", "h100-sxm")
+    ]

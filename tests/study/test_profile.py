@@ -10,7 +10,7 @@ import pytest
 
 from clustersim.analysis.summary import summary
 from clustersim.faults import BadInput
-from clustersim.library.card import list_cards, read_card
+from clustersim.library.card import library_folder, list_cards, read_card
 from clustersim.library.job import JobSetup, load_job
 from clustersim.study.point import run_point
 from clustersim.study.profile import Profile, load_profile
@@ -47,6 +47,24 @@ def test_unknown_names_have_a_nearest() -> None:
 
 def switches(name: str, replicas: int = 8, kernels: tuple[str, ...] = ("flash-2",), **job: Any) -> dict[str, Any]:
     return load_profile(name).switches(job, replicas=replicas, kernels=kernels)
+
+
+def test_what_no_job_could_set_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    text = (library_folder() / "workloads/profiles/megatron-core-2024.toml").read_text()
+    head, sources = text.replace('fusion = ["norm",', 'fusion = ["nrm",').split("[sources]")
+    head = head.replace("zero = 1", "zero = 9")
+    added = {"logged_losses": "99", "fp8": '"fp9"', "recompute_modules": '["cor"]', "repeats": '["cor"]'}
+    lines = [f"{name} = {value}" for name, value in added.items()]
+    path.write_text("\n".join([head, *lines, "[sources]", sources, *(f'{name} = "assumed"' for name in added)]))
+    with pytest.raises(BadInput) as caught:
+        load_profile(str(path))
+    assert {fault.key: fault.nearest for fault in caught.value.faults}.items() >= {
+        "zero": 3,
+        "logged_losses": 16,
+        "fp8": "fp8",
+    }.items()
+    assert {fault.key for fault in caught.value.faults} == {"zero", "fusion", *added}
 
 
 def test_switches_are_fields_of_a_plan() -> None:

@@ -75,6 +75,8 @@ REASONS = (
     "no shape",
     "forward or backward is not told",
     "a sequence of kernels whose number is not told",
+    "its unit is none of ms, TB/s and TFLOP/s, or not of such a kernel",
+    "above the dense peak of the device",
 )
 """Why a row cannot be predicted."""
 
@@ -155,10 +157,22 @@ def _place(row: KernelRow) -> MeasuredKernel | str:
     if isinstance(kernels, str):
         return kernels
     seconds = _seconds(row, kernels)
+    if not seconds:
+        return "its unit is none of ms, TB/s and TFLOP/s, or not of such a kernel"
     gpu = _gpu(card)
+    if seconds < _seconds_at_peak(gpu, kernels):
+        return "above the dense peak of the device"
     if row.source.startswith(_IN_SEQUENCE):
         gpu = gpu.at_clock(_clock(gpu, kernels, seconds))
     return MeasuredKernel(row=row, gpu=gpu, kind=kind, kernels=kernels, seconds=seconds)
+
+
+def _seconds_at_peak(gpu: GPU, kernels: tuple[Kernel, ...]) -> float:
+    """Of the FLOP of matrix units; 0 on a device that has none of the format, which is told elsewhere [s]."""
+    try:
+        return sum(k.count * k.flops / gpu.flop_per_s(k.dtype) for k in kernels if k.kind != "memory")
+    except KeyError:
+        return 0.0
 
 
 def _clock(gpu: GPU, kernels: tuple[Kernel, ...], seconds: float) -> float:
@@ -176,12 +190,14 @@ def _gpu(card: str) -> GPU:
 
 
 def _seconds(row: KernelRow, kernels: tuple[Kernel, ...]) -> float:
-    """Measured time: milliseconds as published, or from a rate of the FLOP or bytes."""
+    """Measured time: milliseconds as published, or from a rate of the FLOP or bytes; 0 where the unit tells neither."""
     if row.unit == "ms":
         return row.value / 1e3
     if row.unit == "TB/s":
         return sum(kernel.nbytes for kernel in kernels) / (row.value * 1e12)
-    return sum(kernel.flops for kernel in kernels) / (row.value * 1e12)
+    if row.unit.startswith("TFLOP/s"):
+        return sum(kernel.flops for kernel in kernels) / (row.value * 1e12)
+    return 0.0
 
 
 def _gemm(row: KernelRow, dtype: str) -> tuple[Kernel, ...] | str:

@@ -26,6 +26,13 @@ _METRICS = (
     "hfu",
     *MEMORY_METRICS,
 )
+_RATES = {
+    "tokens_per_s_per_gpu": ("tokens/s",),
+    "samples_per_s": ("sequences/s", "samples/s"),
+    "tflops_per_gpu": ("TFLOP/s",),
+}
+"""How the unit of a rate begins."""
+
 _PEAK = re.compile(r"percent of ([\d.]+) TFLOP/s")
 
 
@@ -38,10 +45,12 @@ def metric_faults(row: StepRow) -> None:
     """
     told = f"metric {row.metric!r} in {row.unit!r}"
     if row.metric not in _METRICS:
-        raise RefusedError("metric", told)
+        raise RefusedError("metric", f"{told}, none of {', '.join(_METRICS)}")
     if "whole run" in row.unit:
         raise RefusedError("metric", f"{told}: not that of a step")
     if row.metric.endswith("time") and row.unit not in _SCALE:
+        raise RefusedError("metric", told)
+    if row.metric in _RATES and not row.unit.startswith(_RATES[row.metric]):
         raise RefusedError("metric", told)
     if row.metric in MEMORY_METRICS and not row.unit.startswith("percent" if "relative" in row.metric else "GiB"):
         raise RefusedError("metric", told)

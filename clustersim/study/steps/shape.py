@@ -88,7 +88,7 @@ def model_of(row: StepRow, seq_len: int) -> tuple[Model, list[str]]:
     Raises
     ------
     RefusedError
-        when the row gives no shape and its name is no card's
+        when the row gives no shape and its name is no card's, or a shape that no model has
     """
     model, assumptions = _whole_model(row, seq_len)
     if model.mtp and _WITHOUT_MTP.search(f"{row.id} {row.notes}"):
@@ -115,22 +115,27 @@ def _whole_model(row: StepRow, seq_len: int) -> tuple[Model, list[str]]:
         raise RefusedError("model", f"model {row.model!r} without {', '.join(missing)}")
     if row.experts:
         raise RefusedError("model", f"model {row.model!r}: which of its layers have experts is not in its columns")
+    if row.hidden and row.heads and row.hidden % row.heads:
+        raise RefusedError("numbers", f"hidden {row.hidden} is no multiple of {row.heads} heads")
     gated = bool(row.gated_mlp)
     words, other = next(((w, a) for w, a in _ARCHITECTURES if w in name), ("", _LLAMA if gated else _GPT))
     kind = words or ("llama" if gated else "gpt")
-    model = Model(
-        name=row.model or "unnamed",
-        num_layers=needed["layers"],
-        hidden=needed["hidden"],
-        num_heads=needed["heads"],
-        num_kv_heads=row.kv_heads or needed["heads"],
-        head_dim=needed["hidden"] // needed["heads"],
-        ffn_hidden=needed["ffn"],
-        gated_mlp=gated,
-        vocab=needed["vocab"],
-        max_seq_len=seq_len,
-        **other,
-    )
+    try:
+        model = Model(
+            name=row.model or "unnamed",
+            num_layers=needed["layers"],
+            hidden=needed["hidden"],
+            num_heads=needed["heads"],
+            num_kv_heads=row.kv_heads or needed["heads"],
+            head_dim=needed["hidden"] // needed["heads"],
+            ffn_hidden=needed["ffn"],
+            gated_mlp=gated,
+            vocab=needed["vocab"],
+            max_seq_len=seq_len,
+            **other,
+        )
+    except ValueError as error:
+        raise RefusedError("numbers", f"model {row.model!r}: {error}") from None
     return model, [f"model: norms, biases and embeddings as those of {kind}"]
 
 

@@ -92,6 +92,21 @@ def test_what_others_tell(table: Path) -> None:
         assert np.median(np.abs(found)) < 0.2
 
 
+@pytest.mark.parametrize(("op", "unit"), [("gemm", "us"), ("gemm", ""), ("stream copy", "TFLOP/s")])
+def test_a_unit_that_tells_no_time_is_refused(op: str, unit: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(f"{','.join(COLUMNS)}\na,lab,H100-SXM5,{op},bf16,512,512,512,time,9,{unit}\n")
+    (row,) = cs.validate(path).rows
+    assert row.reason.startswith("its unit is none of ms, TB/s and TFLOP/s")
+
+
+def test_a_rate_above_the_peak_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(f"{','.join(COLUMNS)}\na,lab,H100-SXM5,gemm,bf16,512,512,512,rate,5000,TFLOP/s\n")
+    (row,) = cs.validate(path).rows
+    assert row.reason == "above the dense peak of the device"
+
+
 def test_what_cannot_be_left_out_is_refused(table: Path) -> None:
     with pytest.raises(cs.BadInput, match="must be one of shape, source"):
         cs.validate(table, leave_out="line")

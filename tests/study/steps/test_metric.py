@@ -97,6 +97,9 @@ def test_without_the_optimizer_on_one_gpu() -> None:
         ("mfu", "percent"),
         ("peak memory", "percent"),
         ("tokens_per_s_per_gpu", "tokens/s/GPU (whole run average)"),
+        ("tokens_per_s_per_gpu", "ktokens/s/GPU"),
+        ("samples_per_s", "samples/min"),
+        ("tflops_per_gpu", "PFLOP/s"),
     ],
 )
 def test_what_no_step_tells_is_refused(metric: str, unit: str) -> None:

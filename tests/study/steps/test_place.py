@@ -165,6 +165,8 @@ def test_a_table_of_memory_notes_its_degrees() -> None:
         ({"hardware": "TPU v5p"}, "hardware"),
         ({"layers": None}, "model"),
         ({"vocab": None}, "model"),
+        ({"layers": 10**12}, "numbers"),
+        ({"hidden": 1025}, "numbers"),
         ({"experts": 8}, "model"),
         ({"tp": None, "pp": None}, "layout"),
         ({"gpus": None}, "layout"),
