@@ -197,7 +197,7 @@ class TestUsage:
         assert keys(call(*tokens, "--json")) == ["command line"]
 
     def test_commands_that_are_not_built_are_not_offered(self, call: Callable[..., Any]) -> None:
-        for command in ("memory", "collective", "validate", "calibrate", "reproduce"):
+        for command in ("memory", "collective", "calibrate", "reproduce"):
             assert call(command).code == 2
 
 

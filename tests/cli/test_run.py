@@ -127,7 +127,7 @@ class TestFailed:
         assert "step would take" in " ".join(text.split())
 
     def test_a_limit_keeps_what_ran(self, call: Callable[..., Any]) -> None:
-        answer = call(*TINY, "--set", "limits.num_events=20", "--out", "stopped", "--json")
+        answer = call(*TINY, "--set", "limits.num_events=3", "--out", "stopped", "--json")
         assert answer.code == 1
         assert answer.json["status"] == "limit"
         assert answer.json["step_time_s"] is None

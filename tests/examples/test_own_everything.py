@@ -87,7 +87,10 @@ def test_the_program_does_its_steps_in_order() -> None:
     of_server, of_worker = run.trace_of([0]), run.trace_of([15])
     assert of_server["name"].tolist() == ["gradients", "push", "adam", "pull"] * 2
     assert of_worker["name"].tolist() == ["gradients", "push", "pull"] * 2
-    assert (of_server["start_ns"].to_numpy()[1:] == of_server["end_ns"].to_numpy()[:-1]).all()
+    # a push waits for the workers: their GPUs, which do nothing else, keep a lower clock within their power limit
+    late = of_server["start_ns"].to_numpy()[1:] - of_server["end_ns"].to_numpy()[:-1]
+    assert (late >= 0).all()
+    assert (late[of_server["name"].iloc[1:] != "push"] == 0).all()
     adam = of_server[of_server["name"] == "adam"].iloc[0]
     pull = of_worker[of_worker["name"] == "pull"].iloc[0]
     assert pull["wait_ns"] == adam["end_ns"] - adam["start_ns"]
