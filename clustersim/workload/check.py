@@ -73,7 +73,7 @@ def check_program(program: Program) -> list[Fault]:
 
 
 def _amounts(program: str, op: Op) -> Iterator[Fault]:
-    """Work that is less than nothing."""
+    """Work that is less than nothing, and nobody to do it."""
     parts: tuple[Op | Kernel, ...] = (op, *op.kernels) if isinstance(op, Compute) else (op,)
     for name in ("flops", "nbytes", "measured_ns", "count"):
         for part in parts:
@@ -81,6 +81,10 @@ def _amounts(program: str, op: Op) -> Iterator[Fault]:
             if amount < 0:
                 yield Fault(key=f"{program}.{op.name}.{name}", value=amount, rule="must not be negative", nearest=0)
                 break
+    for name in ("threads", "files"):
+        number = getattr(op, name, None)
+        if number is not None and number < 1:
+            yield Fault(key=f"{program}.{op.name}.{name}", value=number, rule="must be at least 1", nearest=1)
 
 
 def _cycle(edges: NDArray[np.int32], n: int) -> list[int]:

@@ -10,7 +10,11 @@ from clustersim.hardware.kernel import Kernel
 from clustersim.units import Unit
 from clustersim.workload.exchange import Exchange
 
-__all__ = ["Collective", "Compute", "Copy", "Delay", "HostLaunch", "HostWork", "Op", "Storage"]
+__all__ = ["Collective", "Compute", "Copy", "Delay", "HostLaunch", "HostWork", "Memory", "Op", "Storage"]
+
+Memory = Literal["near", "spread", "far"]
+"""Which of a node's host memory: that of the GPU's own socket; pages spread evenly over all sockets, as a process has
+them that is bound to none; or that of another socket."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,42 +84,83 @@ class Collective:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Copy:
-    """A copy between a GPU and its host, or within a GPU (``d2d``)."""
+    """A copy between a GPU and its host, or within a GPU (``d2d``).
+
+    Parameters
+    ----------
+    name : str
+        shown in the trace: ``gradients to host``
+    kind : {"h2d", "d2h", "d2d"}
+        which way
+    nbytes : int
+        [B]
+    pageable : bool
+        host memory that is not pinned: the driver copies it through a buffer of its own, at the host's pageable rate
+    memory : {"near", "spread", "far"}
+        which host memory, see :data:`Memory`
+    """
 
     name: str
     kind: Literal["h2d", "d2h", "d2d"]
     nbytes: Annotated[int, Unit("B")]
+    pageable: bool = False
+    memory: Memory = "near"
     category: Literal["copy"] = "copy"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Storage:
-    """A read or write of the node's drives."""
+    """A read or write of the node's drives, or of the file system that all nodes share.
+
+    Parameters
+    ----------
+    name : str
+        shown in the trace: ``read moments``
+    kind : {"nvme_read", "nvme_write", "fs_read", "fs_write"}
+        which store and which way
+    nbytes : int
+        [B]
+    direct : bool
+        between the GPU's memory and the store (GPUDirect Storage), instead of host memory and the store
+    files : int
+        that it opens: each costs the store's metadata latency once
+    """
 
     name: str
-    kind: Literal["nvme_read", "nvme_write"]
+    kind: Literal["nvme_read", "nvme_write", "fs_read", "fs_write"]
     nbytes: Annotated[int, Unit("B")]
+    direct: bool = False
+    files: int = 1
     category: Literal["storage"] = "storage"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HostWork:
-    """Work of the CPU: an optimizer step, a cast, data loading; it shares the socket's DRAM.
+    """Work of the CPU: an optimizer step, a cast, data loading; it takes cores of its socket and shares DRAM.
 
     Parameters
     ----------
-    name, kind : str
-        ``adam``, ``cast``, ``data`` …
-    flops : int
-        [FLOP]
+    name : str
+        shown in the trace: ``cpu adam``
+    kind : str
+        what it does, which says how fast a core is and how much of the DRAM it can use: ``adam`` (vectorised, 28 B a
+        parameter), ``adam_torch``, ``adam_tuned``, ``cast``, ``norm``, ``check``, ``serialise``, ``data``
     nbytes : int
         DRAM traffic, read plus write [B]
+    flops : int
+        [FLOP]
+    threads : int, optional
+        of the CPU; None: an even share of the socket's cores among the GPUs that hang on it
+    memory : {"near", "spread", "far"}
+        which host memory, see :data:`Memory`; its cores are always those of the GPU's own socket
     """
 
     name: str
     kind: str
-    flops: Annotated[int, Unit("FLOP")]
     nbytes: Annotated[int, Unit("B")]
+    flops: Annotated[int, Unit("FLOP")] = 0
+    threads: int | None = None
+    memory: Memory = "near"
     category: Literal["host"] = "host"
 
 
