@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clustersim.library.keys import KEYS, workload_of
-from clustersim.library.settings import NOT_YET, read_settings, read_values
+from clustersim.library.settings import read_settings
 from clustersim.library.values import Name, Wholes
 
 
@@ -50,16 +50,6 @@ def test_the_last_of_two_counts() -> None:
 def test_a_setting_without_a_key(text: str) -> None:
     values, (fault,) = read_settings([text])
     assert (values, fault.key, fault.nearest) == ({}, "--set", "plan.tp=8")
-
-
-@pytest.mark.parametrize("key", [*NOT_YET, "plan.offload.ratio", "plan.offload.policy"])
-def test_what_is_kept_for_later_is_refused_as_such(key: str) -> None:
-    values, (fault,) = read_values({key: 1}, "job.toml")
-    assert (values, fault.key, fault.file, fault.rule) == ({}, key, "job.toml", "is not yet supported")
-
-
-def test_no_setting_is_named_like_one_for_later() -> None:
-    assert not any(key == name or key.startswith(f"{name}.") for key in KEYS for name in NOT_YET)
 
 
 @pytest.mark.parametrize("key", [key for key, about in KEYS.items() if not isinstance(about.value, Name | Wholes)])

@@ -37,7 +37,7 @@ def sizes(shard: Shard, placed: tuple[Placed, ...]) -> Callable[[Sharding], list
     def of(sharding: Sharding) -> list[int]:
         kinds = [Replicas(axis="dp", ranks=8, sharding=sharding)]
         groups = parameter_groups(placed, shard, kinds, last=False)
-        return [sum(placed[i].block.parameters for i in group.blocks) for group in groups]
+        return [sum(placed[i].block.parameters for i in group.blocks) for group in groups if group.travels]
 
     return of
 
