@@ -41,21 +41,25 @@ class Lane:
         cause: tuple[int, int] = (-1, -1),
         **labels: object,
     ) -> int:
-        """``op`` with (ready, start, end) in each step; ``cause`` is (lane, flat op number)."""
+        """``op`` with (ready, start, end) in each round; ``cause`` is (lane, flat op number)."""
         self.times.append(list(times))
         self.causes.append(cause)
         return self.program.add(op, stream=stream, **labels)  # type: ignore[arg-type]
 
+    def end_step(self) -> None:
+        """What is added from now on belongs to the next step."""
+        self.program.end_step()
+
     def freeze(self) -> LaneRecord:
-        steps = len(self.times[0])
-        table = np.array(self.times, np.int64).reshape(len(self.times), steps, 3).transpose(2, 1, 0).reshape(3, -1)
-        cause = np.tile(np.array(self.causes, np.int32).T, steps)
+        rounds = len(self.times[0])
+        table = np.array(self.times, np.int64).reshape(len(self.times), rounds, 3).transpose(2, 1, 0).reshape(3, -1)
+        cause = np.tile(np.array(self.causes, np.int32).T, rounds)
         return LaneRecord(
             job=self.job,
             rank=self.rank,
             multiplicity=self.multiplicity,
             arrays=self.program.arrays(),
-            steps=steps,
+            steps=rounds * self.program.period,
             ready_ns=table[0],
             start_ns=table[1],
             end_ns=table[2],

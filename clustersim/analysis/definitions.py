@@ -16,7 +16,11 @@ _DEFINITIONS = {
     "message": "Why a run ended early, such as the cycle of who waits for whom; null otherwise.",
     "fits": "Whether every rank stays within its GPU, host and drives; null when the run ended before that was known.",
     "job": "Name of the job.",
-    "step_time_s": "Duration of a step in the steady state: the median of those after the first, or the only one [s].",
+    "step_time_s": (
+        "Duration of a step in the steady state: the median of those after the first, or the only one. Where the steps "
+        "of a program differ (orders that alternate, a save every n-th step): the mean over its whole periods after "
+        "the first, or over the first if there is no other [s]."
+    ),
     "step_time_interval_s": (
         "10th and 90th percentile of what step_time_s may turn out to be, from the residuals of measured kernels, "
         "collectives and whole steps [s]."

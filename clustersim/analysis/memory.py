@@ -171,8 +171,8 @@ class _Changes:
 def _changes(lane: LaneRecord) -> _Changes:
     arrays = lane.arrays
     keys = tuple(dict.fromkeys((*arrays.memory_keys, *arrays.resident)))
-    table = np.tile(arrays.memory, (lane.steps, 1))
-    op = table[:, 0] + np.repeat(np.arange(lane.steps), len(arrays.memory)) * len(arrays)
+    table = np.tile(arrays.memory, (lane.rounds, 1))
+    op = table[:, 0] + np.repeat(np.arange(lane.rounds), len(arrays.memory)) * len(arrays)
     instant = np.where(table[:, 1] == 0, lane.start_ns[op], lane.end_ns[op])
     happened = instant >= 0
     return _Changes(

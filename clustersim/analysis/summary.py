@@ -113,7 +113,7 @@ def _of_job(run: Run, number: int) -> dict[str, Any]:
     lanes = [lane for lane in run.record.lanes if lane.job == number]
     edges = step_edges(lanes)
     duration_ns = np.diff(edges)
-    steady = _median_steps(duration_ns)
+    steady = _steady_steps(duration_ns, max((lane.arrays.period for lane in lanes), default=1))
     step_s = float(duration_ns[steady].mean()) / 1e9 if len(steady) else 0.0
     breakdown = _breakdown_s(lanes, edges, steady)
     ledger = job.ledger
@@ -147,7 +147,7 @@ def _of_job(run: Run, number: int) -> dict[str, Any]:
         "plan": job.plan,
         "num_ranks": job.num_ranks,
         "num_classes": len(lanes),
-        "num_ops": sum(len(lane.start_ns) for lane in lanes),
+        "num_ops": sum(lane.num_ops for lane in lanes),
         "notes": notes,
     }
 
@@ -158,11 +158,18 @@ def _missing(record: Record) -> dict[str, list[dict[str, Any]]]:
     return {name: [row for row in rows if row["share"] >= LEAST_SHARE] for name, rows in missing.items()}
 
 
-def _median_steps(duration_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The step whose duration is the median of those after the first, or the two in the middle; the only one if there
-    is one. A breakdown of these steps adds up to the median, which one over all steps does not."""
+def _steady_steps(duration_ns: NDArray[np.int64], period: int) -> NDArray[np.int64]:
+    """Steps whose mean is the step of the steady state, and whose breakdown adds up to it.
+
+    The median of those after the first, or the two in the middle; the only one if there is one. Where the steps of a
+    program differ, a median would be one of its kinds: all whole periods after the first; the first one, or what there
+    is of it, if there is no other.
+    """
     if len(duration_ns) < 2:
         return np.arange(len(duration_ns))
+    if period > 1:
+        whole = len(duration_ns) // period * period
+        return np.arange(period if whole > period else 0, whole or len(duration_ns))
     by_duration = 1 + np.argsort(duration_ns[1:], kind="stable")
     return by_duration[(len(by_duration) - 1) // 2 : len(by_duration) // 2 + 1]
 
@@ -200,11 +207,12 @@ def _peak_flop_per_s(job: Job, topology: Topology) -> tuple[float, list[str]]:
     return total, []
 
 
-def _executed_flops(lane: LaneRecord) -> int:
-    """FLOP of the kernels of one step, recompute included; of passes over memory only scans count any."""
-    times = np.bincount(lane.arrays.op, minlength=len(lane.arrays.ops))
+def _executed_flops(lane: LaneRecord) -> float:
+    """FLOP of the kernels of one step, a mean over those of the program, recompute included; of passes over memory only
+    scans count any."""
+    times = np.bincount(lane.arrays.op, minlength=len(lane.arrays.ops)) / lane.arrays.period
     return sum(
-        int(n) * sum(k.flops * k.count for k in op.kernels)
+        float(n) * sum(k.flops * k.count for k in op.kernels)
         for op, n in zip(lane.arrays.ops, times, strict=True)
         if isinstance(op, Compute)
     )

@@ -19,18 +19,18 @@ from clustersim.workload.op import Compute, HostWork
 __all__ = ["lanes_of", "meetings_of"]
 
 
-def lanes_of(scene: Scene, steps: Sequence[int]) -> list[Lane]:
+def lanes_of(scene: Scene, rounds: Sequence[int]) -> list[Lane]:
     """The lanes of a scene; equal ops on equal devices share their durations.
 
     Parameters
     ----------
-    steps : Sequence[int]
-        optimizer steps of each job
+    rounds : Sequence[int]
+        times that each job plays its programs
     """
     cast: dict[tuple[object, ...], tuple[list[int], dict[int, int], Strands]] = {}
     lanes = []
     for spec in scene.lanes:
-        role = scene.system.role(spec.program, steps[spec.job])
+        role = scene.system.role(spec.program, rounds[spec.job])
         taken = _sms_taken(scene, spec, role.flat)
         alone = _joint_alone(scene, spec, role)
         if scene.system.noise is not None:
@@ -40,7 +40,7 @@ def lanes_of(scene: Scene, steps: Sequence[int]) -> list[Lane]:
             )
             continue
         code = _code(spec.signatures)
-        key = (spec.program, spec.kind, role.steps, *code, taken.tobytes(), alone.tobytes(), id(spec.crowded))
+        key = (spec.program, spec.kind, role.rounds, *code, taken.tobytes(), alone.tobytes(), id(spec.crowded))
         if key not in cast:
             cast[key] = _ends(spec, role, spec.signatures, role.op, taken, alone)
         lanes.append(Lane(spec, role, spec.signatures, role.op_list, *cast[key]))
@@ -56,7 +56,7 @@ def _noisy(scene: Scene, spec: LaneSpec, role: Role) -> list[Signature | None]:
     """A signature for each op of a lane, what it computes drawn out or in by its own random factor."""
     rank = spec.rank - int(scene.system.first_rank[spec.job])
     assert scene.system.noise is not None
-    factors = scene.system.noise.factors(spec.job, rank, len(role.arrays), role.steps)
+    factors = scene.system.noise.factors(spec.job, rank, role.step, role.place)
     computes = [isinstance(op, Compute | HostWork) for op in role.arrays.ops]
     signatures: list[Signature | None] = []
     for k, factor in zip(role.op_list, factors.tolist(), strict=True):
@@ -80,7 +80,7 @@ def _ends(
     """By op its duration where nothing can change it, else how its end is found; the same for ops behind pools."""
     flat = role.flat
     ns = np.array(_code(signatures), dtype=np.int64)[kind]
-    crowded = np.tile(spec.crowded, flat.steps)
+    crowded = np.tile(spec.crowded, flat.rounds)
     # where a rank's own memory is never short, ops that use nothing else need not be watched
     own_only = np.array([all(name == "hbm" for name, _ in paths(o)) for o in flat.arrays.ops], dtype=bool)
     duration = np.array([0 if s is None else s.ns for s in signatures], dtype=np.int64)
@@ -152,7 +152,7 @@ def meetings_of(scene: Scene, lanes: list[Lane]) -> list[Rendezvous]:
         members, rounds = [], 1
         for number, slot in spec.members:
             lane = lanes[number]
-            rounds = lane.flat.steps
+            rounds = lane.flat.rounds
             at = lane.flat.slots.index(slot) if slot in lane.flat.slots else -1
             members.append((lane, lane.flat.slot_ops[at] if at >= 0 else []))
         meetings.append(Rendezvous(spec, np.tile(script, rounds).tolist(), members))

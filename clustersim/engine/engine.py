@@ -56,8 +56,8 @@ class Engine:
     ----------
     scene : Scene
         folded or full
-    steps : Sequence[int]
-        optimizer steps of each job
+    rounds : Sequence[int]
+        times that each job plays its programs
     limits : Limits, optional
         when to stop early
     shuffle : callable, optional
@@ -83,7 +83,7 @@ class Engine:
     def __init__(
         self,
         scene: Scene,
-        steps: Sequence[int],
+        rounds: Sequence[int],
         limits: Limits | None = None,
         shuffle: Shuffle | None = None,
         progress: Callable[[int], None] | None = None,
@@ -93,7 +93,7 @@ class Engine:
         self.env = simpy.Environment()
         self.sharing = Sharing(scene.capacity)
         self.stores = Stores(scene.store_capacity)
-        self.lanes = lanes_of(scene, steps)
+        self.lanes = lanes_of(scene, rounds)
         self.rendezvous = meetings_of(scene, self.lanes)
         self.history: dict[tuple[Any, int, int], list[tuple[int, int, int]]] = {}
         self.turns: dict[tuple[Any, int], list[int]] = {}

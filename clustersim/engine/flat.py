@@ -1,4 +1,4 @@
-"""A program over all its steps, in the form that the event loop walks: successor lists and predecessor counts."""
+"""A program over all its rounds, in the form that the event loop walks: successor lists and predecessor counts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ __all__ = ["Flat", "flatten"]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Flat:
-    """N = steps · ops of the program.
+    """N = rounds · ops of the program.
 
     Attributes
     ----------
     arrays : Arrays
-        one step
-    steps : int
+        one round
+    rounds : int
+        times that it is played
     edges : NDArray[int64], shape (E, 2)
-        (before, after) over all steps, sorted by ``after``
+        (before, after) over all rounds, sorted by ``after``
     successors : list[list[int]]
         without what follows from others: where b waits for a and c for both, c stands after b only
     num_before : bytearray or list[int]
@@ -44,7 +45,7 @@ class Flat:
     """
 
     arrays: Arrays
-    steps: int
+    rounds: int
     edges: NDArray[np.int64]
     successors: list[list[int]]
     num_before: bytearray | list[int]
@@ -61,11 +62,11 @@ class Flat:
         return len(self.successors)
 
 
-def flatten(arrays: Arrays, steps: int) -> Flat:
-    """Lay ``steps`` copies of a program end to end, joined by stream order and by what the program carries over."""
+def flatten(arrays: Arrays, rounds: int) -> Flat:
+    """Lay ``rounds`` copies of a program end to end, joined by stream order and by what the program carries over."""
     n = len(arrays)
-    total = n * steps
-    edges = _all_edges(arrays, steps)
+    total = n * rounds
+    edges = _all_edges(arrays, rounds)
     before, after = _direct(edges, total).T
     released = np.bincount(before, minlength=total)
     targets = after[np.argsort(before, kind="stable")].tolist()
@@ -83,18 +84,18 @@ def flatten(arrays: Arrays, steps: int) -> Flat:
     slots = arrays.slots()
     slot_ops = []
     for k, numbers in enumerate(slots.values()):
-        ops = (np.arange(steps)[:, None] * n + numbers[None, :]).reshape(-1)
+        ops = (np.arange(rounds)[:, None] * n + numbers[None, :]).reshape(-1)
         slot[ops] = k
         sequence[ops] = np.arange(len(ops))
         slot_ops.append(ops.tolist())
     pooled: dict[int, list[tuple[str, int]]] = {}
     giving: dict[int, list[tuple[str, int]]] = {}
     for op, at, pool, amount in arrays.pool_use.tolist():
-        for step in range(steps):
-            (giving if at else pooled).setdefault(step * n + op, []).append((arrays.pools[pool], amount))
+        for number in range(rounds):
+            (giving if at else pooled).setdefault(number * n + op, []).append((arrays.pools[pool], amount))
     return Flat(
         arrays=arrays,
-        steps=steps,
+        rounds=rounds,
         edges=edges,
         successors=successors,
         num_before=bytearray(count.astype(np.uint8).tobytes()) if small else count.tolist(),
@@ -122,13 +123,13 @@ def _direct(edges: NDArray[np.int64], num_ops: int) -> NDArray[np.int64]:
     return edges[~implied]
 
 
-def _all_edges(arrays: Arrays, steps: int) -> NDArray[np.int64]:
+def _all_edges(arrays: Arrays, rounds: int) -> NDArray[np.int64]:
     n = len(arrays)
-    if steps == 1:
+    if rounds == 1:
         return arrays.edges.astype(np.int64)
-    offsets = (np.arange(steps, dtype=np.int64) * n)[:, None, None]
+    offsets = (np.arange(rounds, dtype=np.int64) * n)[:, None, None]
     parts = [(arrays.edges[None] + offsets).reshape(-1, 2)]
-    if steps > 1:
+    if rounds > 1:
         crossing = [arrays.carries.astype(np.int64)] if len(arrays.carries) else []
         for s in range(len(arrays.streams)):
             ops = np.flatnonzero(arrays.stream == s)
@@ -138,9 +139,9 @@ def _all_edges(arrays: Arrays, steps: int) -> NDArray[np.int64]:
             joined = np.unique(np.concatenate(crossing), axis=0)
             parts.append((joined[None] + offsets[:-1] + np.array([0, n])).reshape(-1, 2))
     joined = np.concatenate(parts).astype(np.int64)
-    keys = np.sort(joined[:, 1] * (n * steps) + joined[:, 0], kind="stable")
+    keys = np.sort(joined[:, 1] * (n * rounds) + joined[:, 0], kind="stable")
     unique = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
-    return np.stack([unique % (n * steps), unique // (n * steps)], axis=1)
+    return np.stack([unique % (n * rounds), unique // (n * rounds)], axis=1)
 
 
 def is_collective(arrays: Arrays) -> NDArray[np.bool_]:

@@ -43,20 +43,20 @@ class Live:
     crowded: Mapping[tuple[int, int], NDArray[np.bool_]]
 
 
-def find_live(system: System, steps: Sequence[int], declared: Iterable[int] = ()) -> Live:
+def find_live(system: System, rounds: Sequence[int], declared: Iterable[int] = ()) -> Live:
     """Find what can bind.
 
     Parameters
     ----------
-    steps : Sequence[int]
-        optimizer steps of each job
+    rounds : Sequence[int]
+        times that each job plays its programs
     declared : Iterable[int]
         rows whose capacity may change during the run; they always stay
     """
     kept = np.fromiter(declared, dtype=np.int64)
     capacity = system.topology.resources.capacity / 1e9  # [B/ns]
     bound = np.zeros(len(capacity))
-    crowded = _own_memory(system, steps, bound, kept)
+    crowded = _own_memory(system, rounds, bound, kept)
     _add_paths(system, bound)
     _add_links(system, bound)
     if system.noise is not None:  # kernels may be faster than their cards say, so everything that is used may bind
@@ -95,7 +95,7 @@ def _dominated(system: System, live: NDArray[np.bool_], kept: NDArray[np.int64])
 
 
 def _own_memory(
-    system: System, steps: Sequence[int], bound: NDArray[np.float64], kept: NDArray[np.int64]
+    system: System, rounds: Sequence[int], bound: NDArray[np.float64], kept: NDArray[np.int64]
 ) -> dict[tuple[int, int], NDArray[np.bool_]]:
     """Add the most that the ops of each rank can ask of its memory at once; say by op where that is too much."""
     hbm = system.topology.local.get("hbm")
@@ -104,13 +104,13 @@ def _own_memory(
     rows = hbm.rows[system.device, 0]
     num_users = np.bincount(rows[rows >= 0], minlength=len(bound))
     joint = _joint_rates(system)
-    steps_of = np.repeat(np.array(steps), np.diff(system.first_rank))
+    rounds_of = np.repeat(np.array(rounds), np.diff(system.first_rank))
     loads_of = {edges.program: edges.loads for edges in system.path_edges if edges.path == "hbm"}
     crowded = {}
     for p, arrays in enumerate(system.programs):
         ranks = np.flatnonzero(system.program_of == p)
-        # a step meets its neighbours at most: two steps show all that can overlap
-        role = system.role(p, min(2, int(steps_of[ranks].max())))
+        # a round meets its neighbours at most: two rounds show all that can overlap
+        role = system.role(p, min(2, int(rounds_of[ranks].max())))
         beside = role.beside
         loads = loads_of.get(p, np.zeros(len(arrays.ops)))
         shared = np.array(
@@ -131,7 +131,7 @@ def _own_memory(
             if len(mine) and (num_users[mine] == 1).all() and not np.isin(mine, kept).any():
                 # one device kind, so one capacity
                 over = total > system.topology.resources.capacity[mine[0]] / 1e9 * HEAD_ROOM
-                is_crowded = np.asarray(beside.meets(over).reshape(role.steps, -1).any(axis=0))
+                is_crowded = np.asarray(beside.meets(over).reshape(role.rounds, -1).any(axis=0))
             crowded[p, kind] = is_crowded
     return crowded
 

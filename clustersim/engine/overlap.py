@@ -77,7 +77,7 @@ class Company:
 
 def company(flat: Flat, stream: int) -> Company:
     """Company of the ops on ``stream``."""
-    of = np.tile(flat.arrays.stream, flat.steps)
+    of = np.tile(flat.arrays.stream, flat.rounds)
     pivot = np.flatnonzero(of == stream)
     place = np.empty(len(of), dtype=np.int64)
     place[pivot] = np.arange(len(pivot))

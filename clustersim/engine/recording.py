@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,13 @@ from clustersim.trace.record import LaneRecord, Record
 __all__ = ["record"]
 
 
-def record(engine: Engine, status: str = "ok", message: str = "") -> Record:
+def record(engine: Engine, steps: int, status: str = "ok", message: str = "") -> Record:
     """What the run leaves behind.
 
     Parameters
     ----------
+    steps : int
+        optimizer steps that were asked for; what was played behind them, to the end of a round, is left out
     status : str
         ``ok``, ``deadlock``, ``limit`` or ``interrupted``
     message : str
@@ -52,13 +55,19 @@ def record(engine: Engine, status: str = "ok", message: str = "") -> Record:
         _joint_bounds(meeting, number, bound, bounds)
     _limits(engine, number, bound, bounds)
     timed = timed_work(scene, engine.lanes)
+    left_out = [_behind(lane, steps) for lane in engine.lanes]
+    if any(map(np.any, left_out)):
+        _pass_by(left_out, cause_lane, cause_op)
+        for out, *columns in zip(left_out, starts, ends, ready, cause_lane, cause_op, strict=True):
+            for column in columns:
+                column[out] = -1
     lanes = tuple(
         LaneRecord(
             job=lane.spec.job,
             rank=lane.spec.rank - int(scene.system.first_rank[lane.spec.job]),
             multiplicity=lane.spec.multiplicity,
             arrays=lane.flat.arrays,
-            steps=lane.flat.steps,
+            steps=steps,
             start_ns=starts[k],
             end_ns=ends[k],
             ready_ns=ready[k],
@@ -129,10 +138,35 @@ def _join(
         cause_op[k][i[started]] = released_by[started]
 
 
+def _behind(lane: Lane, steps: int) -> NDArray[np.bool_]:
+    """Ops of steps behind the last one that was asked for."""
+    arrays = lane.flat.arrays
+    step = np.arange(lane.flat.rounds)[:, None] * arrays.period + arrays.step
+    return (step >= steps).reshape(-1)
+
+
+def _pass_by(
+    left_out: Sequence[NDArray[np.bool_]], cause_lane: list[NDArray[np.int32]], cause_op: list[NDArray[np.int32]]
+) -> None:
+    """Name the cause of what caused an op where this is left out, in place, until it is not."""
+    first = np.concatenate([[0], np.cumsum([len(out) for out in left_out])])
+    out = np.concatenate(left_out)
+    lane, op = np.concatenate(cause_lane), np.concatenate(cause_op)
+    cause = np.where(op < 0, -1, first[lane] + op)
+    while (at := np.flatnonzero(~out & (cause >= 0) & out[cause])).size:
+        cause[at] = cause[cause[at]]
+    found = np.where(cause < 0, -1, np.searchsorted(first, cause, side="right") - 1)
+    for k, (a, b) in enumerate(pairwise(first.tolist())):
+        cause_lane[k][:] = found[a:b]
+        cause_op[k][:] = np.where(cause[a:b] < 0, -1, cause[a:b] - first[found[a:b]])
+
+
 def _own_bounds(lane: Lane, bounds: dict[str, int]) -> NDArray[np.int32]:
     code = [0 if s is None else bounds.setdefault(s.bound, len(bounds)) for s in lane.spec.signatures]
     return (
-        np.array(code, dtype=np.int32)[np.tile(lane.flat.arrays.op, lane.flat.steps)] if code else np.empty(0, np.int32)
+        np.array(code, dtype=np.int32)[np.tile(lane.flat.arrays.op, lane.flat.rounds)]
+        if code
+        else np.empty(0, np.int32)
     )
 
 

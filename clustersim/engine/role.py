@@ -1,4 +1,4 @@
-"""A role: one program over its steps, laid flat, with what can run beside what. All lanes of a program share it."""
+"""A role: one program over its rounds, laid flat, with what can run beside what. All lanes of a program share it."""
 
 from __future__ import annotations
 
@@ -17,32 +17,47 @@ __all__ = ["Role"]
 
 @dataclass(frozen=True, eq=False)
 class Role:
-    """A program and its steps.
+    """A program and its rounds.
 
     Attributes
     ----------
     arrays : Arrays
-    steps : int
+    rounds : int
+        times that it is played
     """
 
     arrays: Arrays
-    steps: int
+    rounds: int
 
     @cached_property
     def flat(self) -> Flat:
-        """The ops of all steps, joined."""
-        return flatten(self.arrays, self.steps)
+        """The ops of all rounds, joined."""
+        return flatten(self.arrays, self.rounds)
 
     @cached_property
     def op(self) -> NDArray[np.int64]:
         """Distinct op of each flat op."""
-        return np.tile(self.arrays.op, self.steps).astype(np.int64)
+        return np.tile(self.arrays.op, self.rounds).astype(np.int64)
 
     @cached_property
     def op_list(self) -> list[int]:
         """The same, for the loop."""
         numbers: list[int] = self.op.tolist()
         return numbers
+
+    @cached_property
+    def step(self) -> NDArray[np.int64]:
+        """Optimizer step of each flat op."""
+        arrays = self.arrays
+        return (np.arange(self.rounds)[:, None] * arrays.period + arrays.step).reshape(-1)
+
+    @cached_property
+    def place(self) -> NDArray[np.int64]:
+        """Number of each flat op among those of its step, in the order of the program."""
+        sizes = np.bincount(self.step)
+        place = np.empty(len(self.step), dtype=np.int64)
+        place[np.argsort(self.step, kind="stable")] = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return place
 
     @cached_property
     def beside(self) -> Company:

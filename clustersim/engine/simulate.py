@@ -59,7 +59,7 @@ def simulate(
     jobs : Job or sequence of Job
         all launched at time 0, unless ``behaviour`` launches them
     steps : int
-        optimizer steps, back to back
+        optimizer steps, back to back. Whole rounds of a job's programs are played, and the first ``steps`` recorded
     seed : int
         of all random draws; they are keyed by (seed, rank, op, step), never by the order of drawing
     fold : bool
@@ -119,7 +119,12 @@ def simulate(
     if crowded:
         notes.append(f"{crowded} devices run several ranks: these share memory bandwidth, but compute as if alone")
     declared = _rows(topology, varying)
-    live = find_live(system, [steps] * len(listed), declared)
+    rounds = [-(-steps // job.period) for job in listed]
+    for job, times in zip(listed, rounds, strict=True):
+        if times * job.period > steps:
+            played = f"a round of its programs is {job.period} steps, so {times * job.period} were played for {steps}"
+            notes.append(f"{job.name}: {played}; rates of resources and coverage count all of them")
+    live = find_live(system, rounds, declared)
     if fold:
         from clustersim.engine.fold import folded_scene
 
@@ -130,7 +135,7 @@ def simulate(
     if isinstance(limits, Mapping):
         limits = Limits.parse(limits)
     numbers = {name: scene.row.index(row) for name, row in zip(varying, declared, strict=True)}
-    engine = Engine(scene, [steps] * len(listed), limits, shuffle, progress, numbers)
+    engine = Engine(scene, rounds, limits, shuffle, progress, numbers)
     if behaviour is not None:
         behaviour(engine)
     else:
@@ -146,7 +151,7 @@ def simulate(
     except Deadlock as deadlock:
         status, message, failure = "deadlock", str(deadlock), deadlock
     result = Result(
-        record=record(engine, status, message),
+        record=record(engine, steps, status, message),
         topology=topology,
         fold="exact" if fold else "off",
         wall_s=time.perf_counter() - began,

@@ -145,11 +145,11 @@ class System:
     roles: dict[tuple[int, int], Role] = field(default_factory=dict)
     noise: Noise | None = None
 
-    def role(self, program: int, steps: int) -> Role:
-        """A program over ``steps`` steps; the same object each time."""
-        if (program, steps) not in self.roles:
-            self.roles[program, steps] = Role(self.programs[program], steps)
-        return self.roles[program, steps]
+    def role(self, program: int, rounds: int) -> Role:
+        """A program played ``rounds`` times; the same object each time."""
+        if (program, rounds) not in self.roles:
+            self.roles[program, rounds] = Role(self.programs[program], rounds)
+        return self.roles[program, rounds]
 
     @property
     def num_ranks(self) -> int:

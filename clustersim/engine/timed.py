@@ -51,7 +51,7 @@ def _local(scene: Scene, lanes: Sequence[Lane]) -> Iterator[TimedWork]:
     for lane in lanes:
         key = lane.spec.job, lane.spec.program, lane.spec.kind
         first, times = alike.get(key, (lane, 0))
-        alike[key] = first, times + lane.flat.steps * lane.spec.multiplicity
+        alike[key] = first, times + lane.flat.rounds * lane.spec.multiplicity
     for (job, program, kind), (lane, times) in alike.items():
         arrays = lane.flat.arrays
         counts = np.bincount(arrays.op, minlength=len(arrays.ops)) * times
@@ -101,7 +101,7 @@ def _joint(scene: Scene, lanes: Sequence[Lane]) -> Iterator[TimedWork]:
             continue
         for slot, r in lane.spec.rendezvous.items():
             if slot in lane.flat.slots:
-                times[lane.spec.job, r] = times.get((lane.spec.job, r), 0) + lane.flat.steps * lane.spec.multiplicity
+                times[lane.spec.job, r] = times.get((lane.spec.job, r), 0) + lane.flat.rounds * lane.spec.multiplicity
     for (job, r), count in times.items():
         spec = scene.rendezvous[r]
         block = scene.system.blocks[spec.block]

@@ -22,7 +22,7 @@ __all__ = ["first_labels", "frame", "frame_of", "run_names"]
 
 
 def frame(record: Record, lanes: Iterable[int] | None = None) -> pd.DataFrame:
-    """One row for each op that ended, lane after lane, step after step.
+    """One row for each op that ended, lane after lane, round after round.
 
     Parameters
     ----------
@@ -131,16 +131,17 @@ def _assemble(record: Record, rows: Sequence[_Rows]) -> pd.DataFrame:
     }
     label = np.empty(sum(lengths), np.int64)
     by_program: dict[int, dict[str, NDArray[Any]]] = {}
+    wanted = 0
     for row, length, end in zip(rows, lengths, ends, strict=True):
         lane, place = record.lanes[row.lane], slice(int(end) - length, int(end))
         if id(lane.arrays) not in by_program:
             by_program[id(lane.arrays)] = _program_columns(lane.arrays, categorical)
         names = (row.groups[op.slot] if isinstance(op, Collective) else "" for op in lane.arrays.ops)
         group = categorical["group"].codes(names)
-        steps = np.arange(lane.steps, dtype=np.int32)[:, None]
         for name, column in (by_program[id(lane.arrays)] | {"group": group[lane.arrays.op]}).items():
-            columns[name][place].reshape(lane.steps, -1)[:] = column
-        columns["step"][place].reshape(lane.steps, -1)[:] = steps
+            columns[name][place].reshape(lane.rounds, -1)[:] = column
+        columns["step"][place] = lane.step
+        wanted += lane.num_ops
         columns["run"][place] = categorical["run"].code(job_names[lane.job])
         columns["rank"][place] = row.rank
         columns["multiplicity"][place] = row.multiplicity
@@ -155,8 +156,8 @@ def _assemble(record: Record, rows: Sequence[_Rows]) -> pd.DataFrame:
 
     ended = columns["end_ns"] >= 0
     unfinished = int(np.count_nonzero(~ended & (columns["start_ns"] >= 0)))
-    not_started = len(ended) - int(np.count_nonzero(ended)) - unfinished
-    if unfinished or not_started:
+    not_started = wanted - int(np.count_nonzero(ended)) - unfinished
+    if not ended.all():
         columns = {name: column[ended] for name, column in columns.items()}
         label = label[ended]
     typed = {
@@ -173,7 +174,7 @@ def _assemble(record: Record, rows: Sequence[_Rows]) -> pd.DataFrame:
 
 
 def _program_columns(arrays: Arrays, categorical: dict[str, _Values]) -> dict[str, NDArray[Any]]:
-    """The columns that a program settles, one step of them; categorical ones as codes."""
+    """The columns that a program settles, one round of them; categorical ones as codes."""
     of_op: dict[str, NDArray[Any]] = {
         "name": categorical["name"].codes(o.name for o in arrays.ops),
         "kind": categorical["kind"].codes(o.kind for o in arrays.ops),

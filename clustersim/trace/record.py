@@ -16,7 +16,10 @@ __all__ = ["LaneRecord", "Rates", "Record"]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LaneRecord:
-    """One simulated rank and the ranks it stands for; N = steps · ops of its program, step after step.
+    """One simulated rank and the ranks it stands for; N = rounds · ops of its program, round after round.
+
+    A round is the program played once. Where it covers several optimizer steps and the last round goes on behind those
+    of the run, the ops of further steps are recorded as if they had never started.
 
     Attributes
     ----------
@@ -27,8 +30,9 @@ class LaneRecord:
     multiplicity : int
         ranks in its class
     arrays : Arrays
-        its program, one step
+        its program, one round
     steps : int
+        optimizer steps of the run
     start_ns, end_ns, ready_ns : NDArray[int64], shape (N,)
         [ns]; -1 for an op that never started (or never ended, or never became ready)
     cause_lane, cause_op : NDArray[int32], shape (N,)
@@ -53,9 +57,27 @@ class LaneRecord:
     groups: dict[str, str]
 
     @property
+    def rounds(self) -> int:
+        """Times that the program is played."""
+        return -(-self.steps // self.arrays.period)
+
+    @property
     def ops(self) -> NDArray[np.int32]:
         """Index into ``arrays.ops`` of each flat op, shape (N,)."""
-        return np.tile(self.arrays.op, self.steps)
+        return np.tile(self.arrays.op, self.rounds)
+
+    @property
+    def step(self) -> NDArray[np.int32]:
+        """Optimizer step of each flat op, from 0, shape (N,); :attr:`steps` and more are of ops that are left out."""
+        first = np.arange(self.rounds, dtype=np.int32)[:, None] * np.int32(self.arrays.period)
+        return (first + self.arrays.step).reshape(-1)
+
+    @property
+    def num_ops(self) -> int:
+        """Ops of the optimizer steps of the run."""
+        if self.rounds * self.arrays.period == self.steps:
+            return len(self.start_ns)
+        return int(np.count_nonzero(self.step < self.steps))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

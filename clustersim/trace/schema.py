@@ -28,7 +28,7 @@ COLUMNS = (
     Column("rank", "int32", "rank of the job; in a folded trace the representative of its class"),
     Column("multiplicity", "int32", "ranks that the row stands for"),
     Column("stream", "category", "in-order queue of the rank"),
-    Column("op_id", "int32", "number of the op in its program"),
+    Column("op_id", "int32", "number of the op in its program, which may be of several steps"),
     Column("name", "category", "what a person calls the op"),
     Column(
         "category",

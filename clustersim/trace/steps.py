@@ -37,15 +37,27 @@ def step_edges(lanes: Sequence[LaneRecord]) -> NDArray[np.int64]:
     for lane in lanes:
         if not len(lane.end_ns):
             continue
-        by_step = lane.end_ns.reshape(lane.steps, -1)
-        ended &= (by_step >= 0).all(axis=1)
-        np.maximum(last, by_step.max(axis=1), out=last)
+        first, latest = _ends(lane)
+        ended &= first[:num_steps] >= 0
+        np.maximum(last, latest[:num_steps], out=last)
         became_ready = lane.ready_ns[lane.ready_ns >= 0]
         if len(became_ready):
             launch = min(launch, int(became_ready.min()))
     complete = num_steps if ended.all() else int(np.argmin(ended))
     launch = launch if launch < np.iinfo(np.int64).max else 0
     return np.maximum.accumulate(np.concatenate(([launch], last[:complete]))).astype(np.int64)
+
+
+def _ends(lane: LaneRecord) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Earliest and latest end of the ops of each step; 0 and 0 of a step without ops [ns]."""
+    by_round, period = lane.end_ns.reshape(lane.rounds, -1), lane.arrays.period
+    ends = np.zeros((2, lane.rounds, period), np.int64)
+    for step in range(period):
+        mine = by_round if period == 1 else by_round[:, lane.arrays.step == step]
+        if mine.size:
+            ends[:, :, step] = mine.min(axis=1), mine.max(axis=1)
+    earliest, latest = ends.reshape(2, -1)
+    return earliest, latest
 
 
 def step_edges_of(trace: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -31,10 +31,14 @@ class Arrays:
     phases : tuple[str, ...]
     micro_batch, layer, stage : NDArray[int32], shape (n,)
         -1 where it does not apply
+    step : NDArray[int32], shape (n,)
+        optimizer step that it belongs to, from 0
+    period : int
+        optimizer steps that the program covers
     edges : NDArray[int32], shape (e, 2)
         (before, after), stream order included, sorted by ``after``, no duplicates
     carries : NDArray[int32], shape (c, 2)
-        (op of one step, op of the next step that waits for it)
+        (op of one round, op of the next round that waits for it); a round is the program played once
     memory : NDArray[int64], shape (d, 4)
         (op, 0 at its start or 1 at its end, index into ``memory_keys``, signed bytes)
     memory_keys : tuple[str, ...]
@@ -57,6 +61,8 @@ class Arrays:
     micro_batch: NDArray[np.int32]
     layer: NDArray[np.int32]
     stage: NDArray[np.int32]
+    step: NDArray[np.int32]
+    period: int
     edges: NDArray[np.int32]
     carries: NDArray[np.int32]
     memory: NDArray[np.int64]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.faults import Fault, nearest_name
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.job import Job
+from clustersim.workload.arrays import Arrays
+from clustersim.workload.job import Job, Pool
 from clustersim.workload.op import Compute, Op
 from clustersim.workload.program import Program
 from clustersim.workload.script import Script, scripts
@@ -20,10 +21,11 @@ __all__ = ["check", "check_program"]
 def check(job: Job, *, short: bool = True) -> list[Fault]:
     """All faults of a job; empty when it is sound.
 
-    Looks for ranks without a program, pools that the job does not have, negative amounts of work, programs with cycles,
-    collectives on a slot that a rank has no group for, slots on several streams, ranks that are in two groups by one
-    slot, members that disagree on the kind or bytes of a collective, and members that stop short of the others: a send
-    without its receive. Orders that deadlock only across ranks show in the run.
+    Looks for ranks without a program, programs that cover different numbers of steps, pools that the job does not have
+    or that never hold what is taken at once, negative amounts of work, programs with cycles, collectives on a slot that
+    a rank has no group for, slots on several streams, ranks that are in two groups by one slot, members that disagree
+    on the kind or bytes of a collective, and members that stop short of the others: a send without its receive. Orders
+    that deadlock only across ranks show in the run.
 
     Parameters
     ----------
@@ -120,10 +122,27 @@ def _roles(job: Job) -> Iterator[Fault]:
         rule = f"must be a program, 0 to {last}"
         yield Fault(key=f"{job.name}.program_of", value=int(unknown[0]), rule=rule, nearest=nearest)
     for program in job.programs:
-        for pool in program.arrays().pools:
+        arrays = program.arrays()
+        if len(arrays) and arrays.period != job.period:
+            rule = f"must be the {job.period} steps that other programs of {job.name} cover"
+            yield Fault(key=f"{program.name}.period", value=arrays.period, rule=rule, nearest=job.period)
+        for pool in arrays.pools:
             if pool not in job.pools:
                 rule, nearest_pool = f"must be a pool of {job.name}", nearest_name(pool, job.pools)
                 yield Fault(key=f"{program.name}.pools", value=pool, rule=rule, nearest=nearest_pool)
+        yield from _too_much(program.name, arrays, job.pools)
+
+
+def _too_much(program: str, arrays: Arrays, pools: Mapping[str, Pool]) -> Iterator[Fault]:
+    """Amounts that are more than a whole pool: the first of each pool."""
+    told: set[str] = set()
+    for op, at, number, amount in arrays.pool_use.tolist():
+        pool = arrays.pools[number]
+        if at == 0 and pool not in told and pool in pools and amount > pools[pool].capacity:
+            told.add(pool)
+            capacity = pools[pool].capacity
+            rule = f"takes more than the pool has, {capacity}: op {op} ({arrays.ops[arrays.op[op]].name})"
+            yield Fault(key=f"{program}.{pool}", value=amount, rule=rule, nearest=capacity)
 
 
 def _membership(job: Job) -> list[Fault]:

@@ -56,7 +56,7 @@ def issue(
     Parameters
     ----------
     program : Program
-        of one step; its last op on ``host`` precedes the next step's first
+        of one step or several; its last op on ``host`` precedes the first of its next round
     launching : str
         of :data:`LAUNCHES`; ``none``: nothing is added
     fences : Mapping[int, Sequence[int]], optional
@@ -98,12 +98,13 @@ def issue(
             micro_batch=group.micro_batch,
             layer=group.layer,
             stage=group.stage,
+            step=group.step,
         )
         for k in group.heads(arrays):
             program.depend(k, after=[last])
         calls = _calls(arrays, group.ops[at:], launching)
     if last is not None and calls:
-        program.add(_op("launch the rest", launching, calls), stream="host")
+        program.add(_op("launch the rest", launching, calls), stream="host", step=arrays.period - 1)
 
 
 def _issue_in_turn(program: Program, arrays: Arrays, launching: Launching, groups: Sequence[_Group]) -> None:
@@ -121,6 +122,7 @@ def _issue_in_turn(program: Program, arrays: Arrays, launching: Launching, group
             micro_batch=group.micro_batch,
             layer=group.layer,
             stage=group.stage,
+            step=group.step,
         )
         for k in group.heads(arrays):
             program.depend(k, after=[host])
@@ -141,6 +143,7 @@ class _Group:
     micro_batch: int
     layer: int
     stage: int
+    step: int
     waits: list[int]
     opens: bool
     ops: list[int] = field(default_factory=list)
@@ -165,7 +168,7 @@ def _groups(arrays: Arrays, stops: Mapping[int, Sequence[int]], *, apart: bool, 
     for k in _order(arrays) if hooks else range(len(arrays)):
         op = arrays.ops[arrays.op[k]]
         message = isinstance(op, Collective) and op.kind in _POINT_TO_POINT
-        mine = (arrays.phase[k], arrays.micro_batch[k], arrays.layer[k], arrays.stage[k])
+        mine = (arrays.phase[k], arrays.micro_batch[k], arrays.layer[k], arrays.stage[k], arrays.step[k])
         waits = list(stops.get(k, ()))
         if message:
             if key != ("messages",):
@@ -195,6 +198,7 @@ def _new(arrays: Arrays, k: int, waits: list[int], *, opens: bool) -> _Group:
         micro_batch=int(arrays.micro_batch[k]),
         layer=int(arrays.layer[k]),
         stage=int(arrays.stage[k]),
+        step=int(arrays.step[k]),
         waits=waits,
         opens=opens,
     )

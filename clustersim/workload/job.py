@@ -138,3 +138,9 @@ class Job:
     def num_ranks(self) -> int:
         """Number of ranks."""
         return len(self.program_of)
+
+    @property
+    def period(self) -> int:
+        """Optimizer steps that one round of its programs covers; :func:`~clustersim.workload.check.check` refuses a job
+        whose programs cover different numbers."""
+        return max((program.period for program in self.programs), default=1)

@@ -2,6 +2,9 @@
 
 Ops on one stream run in the order in which they were added; ``after`` adds dependencies across streams. Nothing in a
 program knows a rank, a device or a second, so one program serves every rank of its role and every what-if.
+
+A program covers one optimizer step, or several that differ: orders that alternate, a save every n-th step. A run plays
+it in rounds, again and again.
 """
 
 from __future__ import annotations
@@ -20,10 +23,10 @@ from clustersim.workload.table import Table
 
 __all__ = ["Program"]
 
-_COLUMNS = ("op", "stream", "phase", "micro_batch", "layer", "stage")
+_COLUMNS = ("op", "stream", "phase", "micro_batch", "layer", "stage", "step")
 """Of a program's rows: numbers of the op, its stream and its phase, and labels."""
 
-_MICRO_BATCH = _COLUMNS.index("micro_batch")
+_MICRO_BATCH, _STEP = _COLUMNS.index("micro_batch"), _COLUMNS.index("step")
 _FIRST_OF_FOUR = np.array([1, 0, 0, 0])
 
 
@@ -54,6 +57,7 @@ class Program:
         self._carries = Table(2)
         self._memory = Table(4)
         self._pool_use = Table(4)
+        self._step = 0  # that of the next op
         self._copied: dict[Program, _Copy] = {}
         self._woven: dict[tuple[Any, ...], tuple[Program, list[list[int]]]] = {}  # both live until it is frozen
         self._arrays: Arrays | None = None
@@ -79,6 +83,7 @@ class Program:
         micro_batch: int = -1,
         layer: int = -1,
         stage: int = -1,
+        step: int | None = None,
     ) -> int:
         """Put ``op`` at the end of ``stream`` and return its number.
 
@@ -98,13 +103,17 @@ class Program:
             ``forward``, ``backward``, ``optimizer`` …
         micro_batch, layer, stage : int
             labels of the trace
+        step : int, optional
+            optimizer step that it belongs to, from 0; by default the one that :meth:`end_step` has come to
 
         Raises
         ------
         ValueError
-            when ``after`` names an op that is not there yet
+            when ``after`` names an op that is not there yet, or ``step`` a step
         """
         number = len(self._rows)
+        if step is not None and not 0 <= step <= self._step:
+            raise ValueError(f"{self.name}: op {number} ({op.name}): step={step} must be one from 0 to {self._step}")
         for before in after:
             if not 0 <= before < number:
                 raise ValueError(f"{self.name}: op {number} ({op.name}): after={before} must name an earlier op")
@@ -116,6 +125,7 @@ class Program:
             micro_batch,
             layer,
             stage,
+            self._step if step is None else step,
         )
         for at, changes in ((0, start_bytes), (1, end_bytes)):
             for key, nbytes in (changes or {}).items():
@@ -134,13 +144,15 @@ class Program:
         Parameters
         ----------
         other : Program
-            a fragment: one layer's forward, one chunk's backward; its ``resident`` bytes are not taken over
+            a fragment: one layer's forward, one chunk's backward; its ``resident`` bytes are not taken over, and its
+            first step goes on with the one that this program has come to
         after : Mapping[int, Iterable[int]]
             for an op number of ``other``, further ops of this program that must have ended before it
         micro_batch : int, optional
             label for all its ops instead of their own
         """
         offset = self._append(other, micro_batch)
+        self._step += other._step
         for number, befores in (after or {}).items():
             self.depend(number + offset, after=befores)
         return offset
@@ -152,8 +164,10 @@ class Program:
         if copied is None or copied.lengths != other._lengths():
             copied = self._copied[other] = self._copy_of(other)
         rows = copied.rows
-        if micro_batch is not None:
+        if self._step or micro_batch is not None:
             rows = rows.copy()
+            rows[:, _STEP] += self._step
+        if micro_batch is not None:
             own = micro_batch if isinstance(micro_batch, int) else np.array(micro_batch)[rows[:, _MICRO_BATCH]]
             rows[:, _MICRO_BATCH] = own
         self._rows.extend(rows)
@@ -202,7 +216,15 @@ class Program:
         -------
         list[Sequence[int]]
             for each fragment the numbers of its ops here
+
+        Raises
+        ------
+        ValueError
+            when a fragment is of several steps, which follow one another
         """
+        for other in others:
+            if other._step:
+                raise ValueError(f"{self.name}: weave: {other.name} ends a step, and woven fragments are of one")
         if len(others) == 1:
             offset = self._append(others[0], micro_batches[0])
             return [range(offset, offset + len(others[0]))]
@@ -252,11 +274,26 @@ class Program:
         self._arrays = None
 
     def carry(self, before: int, after: int) -> None:
-        """Make op ``after`` of the next step wait for op ``before`` of this one: the order that crosses steps."""
+        """Make op ``after`` of the next round wait for op ``before`` of this one: the order that crosses rounds."""
         if not (0 <= before < len(self._rows) and 0 <= after < len(self._rows)):
             raise ValueError(f"{self.name}: carry({before}, {after}) must name ops of this program")
         self._carries.add(before, after)
         self._arrays = None
+
+    def end_step(self) -> None:
+        """End an optimizer step: ops added from now on belong to the next one.
+
+        This is a label of the trace and no barrier: what waits for what across steps is for streams and ``after`` to
+        say, and for :meth:`carry` from the last step to the first of the next round. The end of the last step may be
+        left out.
+        """
+        self._step += 1
+        self._arrays = None
+
+    @property
+    def period(self) -> int:
+        """Optimizer steps that it covers, at least 1."""
+        return max(self._step, 1 + int(self._rows.rows()[:, _STEP].max(initial=0)))
 
     def arrays(self) -> Arrays:
         """The program as arrays; the same object until the program changes."""
@@ -288,6 +325,8 @@ class Program:
             "micro_batch": column["micro_batch"].astype(np.int32),
             "layer": column["layer"].astype(np.int32),
             "stage": column["stage"].astype(np.int32),
+            "step": column["step"].astype(np.int32),
+            "period": self.period,
             "edges": np.stack([edges % max(n, 1), edges // max(n, 1)], axis=1).astype(np.int32),
             "carries": np.unique(self._carries.rows(), axis=0).astype(np.int32),
             "memory": self._memory.rows(),

@@ -73,14 +73,6 @@ def test_a_pool_that_is_never_given_back(star: ModuleType, fold: bool) -> None:
 
 
 @FOLD
-def test_more_than_a_pool_has(star: ModuleType, fold: bool) -> None:
-    p = star.program()
-    p.add(star.copy("d2h", 1000), stream="copy", takes={"pinned": 3}, gives={"pinned": 3})
-    error = deadlock(star, star.job(p, pools={"pinned": Pool(capacity=2)}), fold=fold)
-    assert error.chain == ("rank 0 op 0 'd2h' waits for 3 of pinned, 2 of 2 are free, and no op will give any back",)
-
-
-@FOLD
 def test_a_pool_whose_holder_waits_for_the_pool(star: ModuleType, fold: bool) -> None:
     """Two ranks of a node hold one slot each and want a second one before they give back the first."""
     p = star.program()

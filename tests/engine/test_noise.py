@@ -11,8 +11,13 @@ import clustersim as cs
 from clustersim.engine.noise import Noise
 
 
+def ops(count, steps=1):
+    """Step and number in it, of ``count`` ops a step."""
+    return np.repeat(np.arange(steps), count), np.tile(np.arange(count), steps)
+
+
 def test_factors_are_log_normal_with_mean_one():
-    factors = Noise(seed=3, jitter=0.2).factors(0, 5, 100_000, 2)
+    factors = Noise(seed=3, jitter=0.2).factors(0, 5, *ops(100_000, steps=2))
     assert abs(factors.mean() - 1) < 0.003
     assert abs(np.log(factors).std() - 0.2) < 0.002
     assert abs(np.corrcoef(np.log(factors[:100_000]), np.log(factors[100_000:]))[0, 1]) < 0.01
@@ -20,10 +25,11 @@ def test_factors_are_log_normal_with_mean_one():
 
 def test_factors_are_keyed_and_not_drawn_in_order():
     noise = Noise(seed=1, jitter=0.1)
-    assert (noise.factors(0, 7, 50, 1) == noise.factors(0, 7, 50, 3)[:50]).all()
-    assert (noise.factors(0, 7, 40, 1) == noise.factors(0, 7, 50, 1)[:40]).all()
-    different = [noise.factors(0, 8, 50, 1), noise.factors(1, 7, 50, 1), Noise(seed=2, jitter=0.1).factors(0, 7, 50, 1)]
-    assert all((other != noise.factors(0, 7, 50, 1)).all() for other in different)
+    of = ops(50)
+    assert (noise.factors(0, 7, *of) == noise.factors(0, 7, *ops(50, steps=3))[:50]).all()
+    assert (noise.factors(0, 7, *ops(40)) == noise.factors(0, 7, *of)[:40]).all()
+    different = [noise.factors(0, 8, *of), noise.factors(1, 7, *of), Noise(seed=2, jitter=0.1).factors(0, 7, *of)]
+    assert all((other != noise.factors(0, 7, *of)).all() for other in different)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -28,14 +29,18 @@ class Case:
 
     topology: Topology
     jobs: tuple[Job, ...]
-    steps: int = 1
+    rounds: int = 1
     perturb: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> int:
+        return self.rounds * self.jobs[0].period
 
     def run(self, **options: Any) -> Result:
         return simulate(self.topology, self.jobs, steps=self.steps, perturb=self.perturb, **options)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # how hypothesis shows a failing case
-        lines = [f"{self.topology.num_nodes} nodes, {self.steps} steps, {self.perturb}"]
+        lines = [f"{self.topology.num_nodes} nodes, {self.rounds} rounds, {self.perturb}"]
         for job in self.jobs:
             lines += [f"{job.name}: {job.num_ranks} ranks, roles {job.program_of.tolist()}, {dict(job.pools)}"]
             lines += [f"  {family.slots}: {family.members.tolist()}" for family in job.families]
@@ -114,10 +119,11 @@ def _cases(draw: st.DrawFn, star: ModuleType, max_ranks: int, shared_pools: bool
     sitting = draw(st.sampled_from(["side by side", "alternating", "stacked"]))
     if sitting == "alternating":
         place = np.argsort(place % num_jobs, kind="stable")
+    period = draw(st.sampled_from([1, 1, 1, 2, 3]))
     jobs, first = [], 0
     for j, mesh in enumerate(meshes):
         scopes = ["rank", "node", "job"] if shared_pools else ["rank"]
-        jobs.append(_draw_job(draw, star, f"job {j}", mesh, place[first : first + mesh.size], scopes))
+        jobs.append(_draw_job(draw, star, f"job {j}", mesh, place[first : first + mesh.size], scopes, period))
         first += mesh.size if sitting != "stacked" else 0
     rank = st.integers(0, meshes[0].size - 1)
     names = topology.resources.names()
@@ -127,7 +133,7 @@ def _cases(draw: st.DrawFn, star: ModuleType, max_ranks: int, shared_pools: bool
     if draw(st.booleans()):
         some = st.dictionaries(st.sampled_from(names), st.sampled_from([0.5, 0.3, 2.0]), max_size=2)
         perturb["slow_links"] = draw(some)
-    return Case(topology=topology, jobs=tuple(jobs), steps=draw(st.integers(1, 3)), perturb=perturb)
+    return Case(topology=topology, jobs=tuple(jobs), rounds=draw(st.integers(1, 3)), perturb=perturb)
 
 
 def _draw_mesh(draw: st.DrawFn, max_ranks: int) -> NDArray[np.int64]:
@@ -142,7 +148,13 @@ def _draw_mesh(draw: st.DrawFn, max_ranks: int) -> NDArray[np.int64]:
 
 
 def _draw_job(
-    draw: st.DrawFn, star: ModuleType, name: str, mesh: NDArray[np.int64], devices: NDArray[np.int64], scopes: list[Any]
+    draw: st.DrawFn,
+    star: ModuleType,
+    name: str,
+    mesh: NDArray[np.int64],
+    devices: NDArray[np.int64],
+    scopes: list[Any],
+    period: int,
 ) -> Job:
     num_stages, dp, tp = mesh.shape
     families = []
@@ -155,7 +167,7 @@ def _draw_job(
             members = np.stack([pairs[0].reshape(-1), pairs[1].reshape(-1)], axis=1)
             families.append(GroupFamily(name=there, members=members, slots=(there, back)))
     recipe = _Recipe(draw, star, tp, dp, num_stages)
-    programs = tuple(recipe.program(stage) for stage in range(num_stages))
+    programs = tuple(recipe.program(stage, period) for stage in range(num_stages))
     program_of = np.empty(mesh.size, dtype=np.int64)
     program_of[mesh.reshape(-1)] = np.repeat(np.arange(num_stages), dp * tp)
     pools = {
@@ -203,8 +215,21 @@ class _Recipe:
             return star.gemm(ns, nbytes=600 * ns)
         return star.gemm(ns) if kind == "gemm" else star.sweep(ns)
 
-    def program(self, stage: int) -> Program:
+    def program(self, stage: int, period: int) -> Program:
+        """Steps that differ in what each rank works, one after the other."""
         p = Program(f"stage {stage}")
+        ends = []
+        for number in range(period):
+            if number:
+                p.end_step()
+            ends.append(self._step(p, stage))
+        if self.carried:
+            for (_, update), (first, _) in pairwise(ends):
+                p.depend(first, after=[update])
+            p.carry(ends[-1][1], ends[0][0])
+        return p
+
+    def _step(self, p: Program, stage: int) -> tuple[int, int]:
         first = last = -1
         offloaded: list[int] = []
         for _ in range(self.num_micro_batches):
@@ -216,10 +241,7 @@ class _Recipe:
             if self.dp > 1:  # the two communicators of the same ranks may run at once
                 for op, stream in zip(self.dp_ops, self.dp_streams, strict=False):
                     p.add(op, stream=stream, after=[last])
-        update = p.add(self.work(), stream="optimizer", after=[last])
-        if self.carried:
-            p.carry(update, first)
-        return p
+        return first, p.add(self.work(), stream="optimizer", after=[last])
 
     def _pass(self, p: Program, stage: int, way: int, there: str, back: str, after: Sequence[int] = ()) -> int:
         star, wait = self.star, list(after)

@@ -18,11 +18,11 @@ from clustersim.engine.system import System
 from clustersim.hardware.roofline import roofline
 
 
-def played(system: System, live: Live, steps: list[int], fold: bool) -> list[list[tuple[list[int], list[int]]]]:
+def played(system: System, live: Live, rounds: list[int], fold: bool) -> list[list[tuple[list[int], list[int]]]]:
     """(start, end) of every op of every rank of every job [ns]."""
     launch_of = np.repeat(np.arange(len(system.jobs)), np.diff(system.first_rank))
     scene = folded_scene(system, live, launch_of) if fold else full_scene(system, live)
-    engine = Engine(scene, steps)
+    engine = Engine(scene, rounds)
     for job in range(len(system.jobs)):
         engine.launch(job)
     engine.run()
@@ -36,8 +36,8 @@ def test_what_cannot_bind_may_leave(data: st.DataObject, cases: Any) -> None:
     topology = perturbed(case.topology, Perturbation.parse(case.perturb))
     slow = [case.perturb["slow_ranks"], {}][: len(case.jobs)]
     system = build(topology, case.jobs, roofline, slow)
-    steps = [case.steps] * len(case.jobs)
+    rounds = [case.rounds] * len(case.jobs)
     everything = Live(rows=np.ones(len(topology.resources), dtype=bool), crowded={})
-    found = find_live(system, steps)
+    found = find_live(system, rounds)
     assert not found.rows.all()
-    assert played(system, found, steps, fold) == played(system, everything, steps, fold)
+    assert played(system, found, rounds, fold) == played(system, everything, rounds, fold)

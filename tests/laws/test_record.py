@@ -18,14 +18,14 @@ LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_
 def takes_from_pools(lane: LaneRecord) -> set[int]:
     arrays = lane.arrays
     ops = {int(op) for op, at, _, _ in arrays.pool_use if not at}
-    return {step * len(arrays) + op for step in range(lane.steps) for op in ops}
+    return {round_ * len(arrays) + op for round_ in range(lane.rounds) for op in ops}
 
 
 @LAW
 @given(data=st.data())
 def test_ops_of_a_stream_never_overlap(data: st.DataObject, cases: Any) -> None:
     for lane in data.draw(cases(16)).run(fold=data.draw(st.booleans())).record.lanes:
-        stream = np.tile(lane.arrays.stream, lane.steps)
+        stream = np.tile(lane.arrays.stream, lane.rounds)
         for s in range(len(lane.arrays.streams)):
             on = stream == s
             assert (lane.start_ns[on][1:] >= lane.end_ns[on][:-1]).all()
@@ -66,7 +66,7 @@ def test_members_of_a_collective_start_and_end_together(data: st.DataObject, cas
                 for position, rank in enumerate(members):
                     lane = run.record.lanes[run.record.lane_of[j][rank]]
                     ops = lane.arrays.slots().get(family.slot(position), np.empty(0, np.int64))
-                    at = (np.arange(lane.steps)[:, None] * len(lane.arrays) + ops[None]).reshape(-1)
+                    at = (np.arange(lane.rounds)[:, None] * len(lane.arrays) + ops[None]).reshape(-1)
                     each.add((tuple(lane.start_ns[at].tolist()), tuple(lane.end_ns[at].tolist())))
                 assert len(each) == 1
 
@@ -91,10 +91,10 @@ def test_equal_inputs_give_equal_bytes(data: st.DataObject, cases: Any) -> None:
 
 @LAW
 @given(data=st.data())
-def test_steps_follow_each_other(data: st.DataObject, cases: Any) -> None:
-    """Each op of a step starts no earlier than in the step before; and every run does all of its ops."""
+def test_rounds_follow_each_other(data: st.DataObject, cases: Any) -> None:
+    """Each op of a round starts no earlier than in the round before; and every run does all of its ops."""
     for lane in data.draw(cases(16)).run(fold=data.draw(st.booleans())).record.lanes:
-        ends = lane.end_ns.reshape(lane.steps, -1)
+        ends = lane.end_ns.reshape(lane.rounds, -1)
         assert (ends >= 0).all()
-        assert (np.diff(lane.start_ns.reshape(lane.steps, -1), axis=0) >= 0).all()
+        assert (np.diff(lane.start_ns.reshape(lane.rounds, -1), axis=0) >= 0).all()
         assert (np.diff(ends.max(axis=1)) >= 0).all()

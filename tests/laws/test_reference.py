@@ -30,16 +30,16 @@ Store = tuple[int, str, int]
 
 
 class Rank:
-    """Ops of all steps with what each waits for."""
+    """Ops of all rounds with what each waits for."""
 
-    def __init__(self, system: System, job: int, rank: int, steps: int) -> None:
+    def __init__(self, system: System, job: int, rank: int, rounds: int) -> None:
         self.job, self.rank = job, rank
         self.program, self.kind = int(system.program_of[rank]), int(system.kind_of[rank])
         arrays = system.programs[self.program]
         n = len(arrays)
-        self.op = arrays.op.tolist() * steps
+        self.op = arrays.op.tolist() * rounds
         self.before: list[set[int]] = [set() for _ in self.op]
-        for step in range(steps):
+        for step in range(rounds):
             for a, b in arrays.edges.tolist():
                 self.before[step * n + b].add(step * n + a)
             for a, b in arrays.carries.tolist() if step else []:
@@ -52,7 +52,7 @@ class Rank:
         for op, at, pool, amount in arrays.pool_use.tolist():
             name = arrays.pools[pool]
             store = job, name, int(system.stores[job, name][0][rank - system.first_rank[job]])
-            for step in range(steps):
+            for step in range(rounds):
                 (self.gives if at else self.takes)[step * n + op][store] = amount
         self.meeting: dict[int, tuple[int, int]] = {}  # op -> (group, position in its order)
         for slot, positions in arrays.slots().items():
@@ -62,16 +62,16 @@ class Rank:
                 for g, members in enumerate(block.members.tolist())
                 if (rank, slot) in zip(members, block.slots, strict=True)
             )
-            numbers = [step * n + op for step in range(steps) for op in positions.tolist()]
+            numbers = [step * n + op for step in range(rounds) for op in positions.tolist()]
             self.meeting |= {op: (group, k) for k, op in enumerate(numbers)}
         self.start: dict[int, int] = {}
         self.end: dict[int, int] = {}
 
 
-def reference(system: System, steps: int) -> list[tuple[list[int], list[int]]]:
+def reference(system: System, rounds: int) -> list[tuple[list[int], list[int]]]:
     """(start, end) of every op of every rank [ns]."""
     ranks = [
-        Rank(system, j, r, steps)
+        Rank(system, j, r, rounds)
         for j in range(len(system.jobs))
         for r in range(int(system.first_rank[j]), int(system.first_rank[j + 1]))
     ]
@@ -230,7 +230,7 @@ def test_the_full_run_is_the_reference(data: st.DataObject, cases: Any, times_of
     case = data.draw(cases(8))
     topology = perturbed(case.topology, Perturbation.parse(case.perturb))
     slow = [case.perturb["slow_ranks"], {}][: len(case.jobs)]
-    expected = reference(build(topology, case.jobs, roofline, slow), case.steps)
+    expected = reference(build(topology, case.jobs, roofline, slow), case.rounds)
     run = case.run(fold=False)
     got = [times_of(run, j, r) for j, job in enumerate(case.jobs) for r in range(job.num_ranks)]
     assert got == expected

@@ -21,7 +21,7 @@ from clustersim.trace.result import Result
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
 
 
-def put_on(system: System, steps: int) -> NDArray[np.int64]:
+def put_on(system: System, rounds: int) -> NDArray[np.int64]:
     """Bytes that all ops together put on each resource."""
     total = np.zeros(len(system.topology.resources), dtype=np.int64)
     for edges in system.path_edges:
@@ -29,7 +29,7 @@ def put_on(system: System, steps: int) -> NDArray[np.int64]:
         np.add.at(total, edges.rows, int(edges.loads[arrays.op].sum()))
     for block in system.blocks:
         np.add.at(total, block.cost.row, block.cost.load[:, block.script].sum(axis=1))
-    return total * steps
+    return total * rounds
 
 
 def integral(rates: Rates) -> float:
@@ -48,7 +48,7 @@ def test_bytes_are_conserved(data: st.DataObject, cases: Any) -> None:
     run = case.run(fold=data.draw(st.booleans()))
     slow = [case.perturb["slow_ranks"], {}][: len(case.jobs)]
     resources = run.topology.resources
-    expected = put_on(build(run.topology, case.jobs, roofline, slow), case.steps)
+    expected = put_on(build(run.topology, case.jobs, roofline, slow), case.rounds)
     for rates in run.usage:
         assert integral(rates) == pytest.approx(expected[resources.find(rates.name)], rel=1e-6)
     assert sum(rates.multiplicity for rates in run.usage) == np.count_nonzero(expected)

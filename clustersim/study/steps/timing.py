@@ -129,7 +129,7 @@ def _periods(result: Result, number: int) -> tuple[float, float]:
         if arrays.stage.max() < last_stage:
             continue
         backward = (arrays.phase == _code(arrays.phases, "backward")) & (arrays.micro_batch >= 0)
-        last = lane.end_ns.reshape(lane.steps, -1)[-1]
+        last = lane.end_ns.reshape(lane.rounds, -1)[-1]
         np.maximum.at(ends, arrays.micro_batch[backward], last[backward])
     quarter = number // 4
     first, middle, third = (int(ends[k * quarter - 1]) for k in (1, 2, 3))
