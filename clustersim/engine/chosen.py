@@ -37,7 +37,8 @@ def chosen(system: System) -> list[CollectiveRecord]:
 def _of_block(system: System, block: GroupBlock) -> Iterator[CollectiveRecord]:
     cost, resources = block.cost, system.topology.resources
     axis, _, family = block.name.partition("/")
-    per_step = np.bincount(block.script, minlength=len(block.signatures))
+    period = system.jobs[block.job].period
+    per_round = np.bincount(block.script, minlength=len(block.signatures))
     num_nodes = len(np.unique(system.topology.node_of[system.device[block.members[0]]]))
     for s, ((kind, nbytes, _), what) in enumerate(zip(block.signatures, block.traffic, strict=True)):
         for protocol in np.unique(cost.protocol[:, s]):
@@ -62,7 +63,7 @@ def _of_block(system: System, block: GroupBlock) -> Iterator[CollectiveRecord]:
                 latency_ns=int(cost.latency_ns[slowest, s]),
                 busiest_link=resources.name(int(rows[busiest])) if busiest >= 0 else "",
                 busiest_link_nbytes=int(load[busiest]) if busiest >= 0 else 0,
-                num_per_step=int(per_step[s]),
+                num_per_step=-(-int(per_round[s]) // period),
                 slowest_group=f"{block.name}/{int(block.number[slowest])}",
                 reason=block.reasons[s],
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from math import lcm
 from numbers import Integral
 from typing import Any
 
@@ -37,7 +38,7 @@ def simulate(
     cluster: Topology,
     jobs: Job | Sequence[Job],
     *,
-    steps: int = 1,
+    steps: int | None = None,
     seed: int = 0,
     fold: bool = True,
     perturb: Mapping[str, Any] | None = None,
@@ -58,8 +59,9 @@ def simulate(
         what they run on
     jobs : Job or sequence of Job
         all launched at time 0, unless ``behaviour`` launches them
-    steps : int
-        optimizer steps, back to back. Whole rounds of a job's programs are played, and the first ``steps`` recorded
+    steps : int, optional
+        optimizer steps, back to back. Whole rounds of a job's programs are played, and the first ``steps`` recorded. By
+        default 1; where programs cover several steps, two rounds, of which the second shows the steady state
     seed : int
         of all random draws; they are keyed by (seed, rank, op, step), never by the order of drawing
     fold : bool
@@ -102,6 +104,9 @@ def simulate(
     """
     began = time.perf_counter()
     listed = [jobs] if isinstance(jobs, Job) else list(jobs)
+    period = lcm(*(job.period for job in listed))
+    if steps is None:
+        steps = 1 if period == 1 else 2 * period
     faults = list(_call_faults(listed, steps))
     if faults:
         raise BadInput(faults)

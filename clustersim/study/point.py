@@ -188,7 +188,7 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
         topology=topology,
         job=replace(job, name=setup.name or job.name, notes=tuple(_of_the_job(job.notes, taken))),
         arguments={
-            "steps": setup.value("steps"),
+            "steps": setup.values.get("steps"),
             "seed": setup.value("seed"),
             "perturb": perturb,
             "overlap": _given(setup, "overlap"),
@@ -285,9 +285,8 @@ def _case(model: Model, values: Mapping[str, Any], num_devices: int) -> Case:
 def _described(point: Point, result: Result) -> Result:
     """The result with where it came from and what had no effect."""
     notes = (*point.notes, *result.warnings, *without_effect(point.setup, point.topology, point.job, result))
-    return replace(
-        result, warnings=tuple(dict.fromkeys(notes)), inputs=provenance(point.setup, point.topology, point.job)
-    )
+    inputs = provenance(point.setup, point.topology, point.job, steps=result.inputs["steps"])
+    return replace(result, warnings=tuple(dict.fromkeys(notes)), inputs=inputs)
 
 
 @contextmanager

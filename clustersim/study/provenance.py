@@ -30,7 +30,7 @@ _CALLABLES = ("plan.schedule", "plan.sharding")
 """Settings that may name a callable of the user's own: a run is repeated from the name that was given."""
 
 
-def provenance(setup: JobSetup, topology: Topology, job: Job) -> dict[str, Any]:
+def provenance(setup: JobSetup, topology: Topology, job: Job, *, steps: int) -> dict[str, Any]:
     """What a run was made from, as plain data.
 
     Parameters
@@ -40,6 +40,8 @@ def provenance(setup: JobSetup, topology: Topology, job: Job) -> dict[str, Any]:
         what it became
     job : Job
         what it became
+    steps : int
+        optimizer steps of the run
 
     Returns
     -------
@@ -56,7 +58,7 @@ def provenance(setup: JobSetup, topology: Topology, job: Job) -> dict[str, Any]:
         resolved = {f"plan.{name}": value for name, value in job.plan.items() if value is not None}
     settings |= {key: value for key, value in resolved.items() if key in KEYS}
     settings |= {key: setup.values[key] for key in _CALLABLES if key in setup.values}
-    settings |= {"nodes": topology.num_nodes}
+    settings |= {"nodes": topology.num_nodes, "steps": steps}
     # Where a file lies does not change a run, what stands in it does.
     # The first topology is the run's; others are those of a mix.
     settings |= {card.kind: card.name for card in reversed(cards) if card.kind in settings}

@@ -42,7 +42,7 @@ class CollectiveRecord:
     busiest_link_nbytes : int
         bytes of one such collective on it [B]
     num_per_step : int
-        times in a step that the group runs it that has it most often
+        times in a step that the group runs it that has it most often; a mean over the steps of a program, rounded up
     slowest_group : str
         its name
     reason : str

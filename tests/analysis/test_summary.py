@@ -99,6 +99,24 @@ def test_one_step_is_taken_as_it_is(scene):
     assert summary(scene.run())["step_time_s"] == 1e-3
 
 
+@pytest.mark.parametrize(
+    ("rounds", "steady"), [(1, (40 + 10 + 70) / 3), (2, (90 + 10 + 20) / 3), (3, (90 + 10 + 20 + 30 + 10 + 20) / 6)]
+)
+def test_step_time_where_steps_differ_is_the_mean_over_whole_periods_after_the_first(scene, rounds, steady):
+    """A median would be one of the three."""
+    ends = np.cumsum([0, 40, 10, 70, 90, 10, 20, 30, 10, 20]).tolist()
+    lane = scene.lane()
+    for step in range(3):
+        of = [(ends[k], ends[k], ends[k + 1]) for k in range(step, 3 * rounds, 3)]
+        lane.add(scene.compute(f"step {step}"), *of)
+        lane.end_step()
+    answer = summary(scene.run())
+    assert answer["step_time_s"] * 1e9 == pytest.approx(steady)
+    assert answer["breakdown_s"]["compute"] * 1e9 == pytest.approx(steady)
+    executed = 2007  # of one step, scene.compute()
+    assert answer["hfu"] == pytest.approx(executed / (steady * 1e-9) / 1e12)
+
+
 def test_rates_follow_from_the_ledger(steps):
     answer = summary(steps.run())
     assert answer["tokens_per_s"] * answer["step_time_s"] == pytest.approx(4096, rel=1e-12)

@@ -48,3 +48,37 @@ def test_ranks_that_share_a_device_are_warned_of(star: ModuleType, fold: bool) -
         both = cs.simulate(cluster, [works(kind, "one"), works(kind, "two")], fold=fold)
         assert both.trace["end_ns"].unique().tolist() == [ns]
         assert both.warnings == ("2 devices run several ranks: these share memory bandwidth, but compute as if alone",)
+
+
+def alternating(star: ModuleType, *steps: int) -> cs.Job:
+    """One rank whose steps take so long [ns], one after the other."""
+    program = cs.Program("alternating")
+    for ns in steps:
+        program.add(star.delay(ns), stream="main")
+        program.end_step()
+    job: cs.Job = star.job(program)
+    return job
+
+
+def test_a_program_of_several_steps_is_played_twice_by_default(star: ModuleType) -> None:
+    cluster = star.cluster(1, 1)
+    said = cs.summary(cs.simulate(cluster, alternating(star, 300, 100)))
+    assert said["step_times_s"] == pytest.approx([3e-7, 1e-7, 3e-7, 1e-7])
+    assert said["step_time_s"] == pytest.approx(2e-7)
+    assert said["warnings"] == []
+    assert cs.simulate(cluster, alternating(star, 300)).inputs["steps"] == 1
+    both = cs.simulate(cluster, [alternating(star, 1, 2), alternating(star, 1, 2, 3)])
+    assert both.inputs["steps"] == 12  # two rounds of each, whole ones
+
+
+@pytest.mark.parametrize(("steps", "seconds"), [(1, 3e-7), (2, 2e-7), (3, 2e-7), (4, 2e-7), (5, 2e-7)])
+def test_the_steps_that_were_asked_for_are_recorded(star: ModuleType, steps: int, seconds: float) -> None:
+    run = cs.simulate(star.cluster(1, 1), alternating(star, 300, 100), steps=steps)
+    said = cs.summary(run)
+    assert said["step_times_s"] == pytest.approx([3e-7, 1e-7, 3e-7, 1e-7, 3e-7][:steps])
+    assert said["step_time_s"] == pytest.approx(seconds)
+    assert sum(value for value in said["breakdown_s"].values() if isinstance(value, float)) == pytest.approx(seconds)
+    assert (said["num_ops"], run.trace["step"].tolist()) == (steps, list(range(steps)))
+    played = f"job: a round of its programs is 2 steps, so {steps + 1} were played for {steps}"
+    told = (f"{played}; rates of resources and coverage count all of them",)
+    assert run.warnings == (told if steps % 2 else ())
