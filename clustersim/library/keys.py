@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import get_args
 
+from clustersim.library.key import MUST, Key
+from clustersim.library.offload_keys import OFFLOAD_KEYS
 from clustersim.library.values import (
     Bytes,
     Factors,
@@ -14,7 +15,6 @@ from clustersim.library.values import (
     Names,
     Number,
     Quantity,
-    Value,
     Whole,
     Wholes,
     Word,
@@ -32,53 +32,13 @@ from clustersim.workload.shard import Attention
 __all__ = ["KEYS", "Key", "workload_of"]
 
 _DEGREE = Whole(1, 2**20)
-_MUST = "must be given"
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One setting.
-
-    Parameters
-    ----------
-    value : Value
-        what it takes
-    meaning : str
-    default : object
-        when it is not given; None where ``otherwise`` says what then
-    otherwise : str
-        where the value comes from when there is no default
-    unit : str
-    usual : object
-        a legal value for those who gave one that is near none
-    """
-
-    value: Value
-    meaning: str
-    default: object = None
-    otherwise: str = "none"
-    unit: str = ""
-    usual: object = None
-
-    @property
-    def example(self) -> object:
-        """A legal value; None where there is none in general."""
-        found = self.default if self.usual is None else self.usual
-        return self.value.some if found is None else found
-
-    @property
-    def required(self) -> bool:
-        """It must be given, in jobs of its workload."""
-        return self.otherwise == _MUST
-
-
 KEYS: Mapping[str, Key] = {
-    "model": Key(Name("a model card or a Hugging Face config.json"), "what is trained", otherwise=_MUST),
-    "topology": Key(Name("a topology card or a .toml file"), "what it runs on", otherwise=_MUST),
+    "model": Key(Name("a model card or a Hugging Face config.json"), "what is trained", otherwise=MUST),
+    "topology": Key(Name("a topology card or a .toml file"), "what it runs on", otherwise=MUST),
     "nodes": Key(Whole(1, 2**17), "number of nodes", otherwise="the topology's own"),
-    "global_batch": Key(Whole(1, 2**24), "sequences of one step", otherwise=_MUST, unit="sequence", usual=256),
+    "global_batch": Key(Whole(1, 2**24), "sequences of one step", otherwise=MUST, unit="sequence", usual=256),
     "micro_batch": Key(Whole(1, 2**20), "sequences of one pass through a replica", 1, unit="sequence"),
-    "seq_len": Key(Whole(1, 2**24), "tokens of a sequence", otherwise=_MUST, unit="token", usual=4096),
+    "seq_len": Key(Whole(1, 2**24), "tokens of a sequence", otherwise=MUST, unit="token", usual=4096),
     "seq_lens": Key(
         Name("fixed, uniform:LOW:HIGH, lognormal:MEDIAN:SIGMA or a .csv of lengths"),
         "tokens of the documents that are packed into sequences; fixed: one each",
@@ -95,9 +55,9 @@ KEYS: Mapping[str, Key] = {
     "graph": Key(
         Name("a graph card, or a table of ops as .csv or .parquet"),
         "what is trained instead of a model",
-        otherwise=_MUST,
+        otherwise=MUST,
     ),
-    "graph.batch": Key(Whole(1, 2**24), "samples of one worker in a step", otherwise=_MUST, unit="sample", usual=64),
+    "graph.batch": Key(Whole(1, 2**24), "samples of one worker in a step", otherwise=MUST, unit="sample", usual=64),
     "graph.devices": Key(_DEGREE, "GPUs of one worker, which its ops are spread over", 1),
     "graph.replicas": Key(_DEGREE, "workers", otherwise="what fills the GPUs"),
     "graph.placement": Key(
@@ -262,6 +222,7 @@ KEYS: Mapping[str, Key] = {
     "plan.wait_messages": Key(Flag(), "the host waits for the messages between stages that it posts", False),
     "plan.wait_kernels": Key(Flag(), "the host waits for each kernel that it issues", False),
     "plan.clip": Key(Flag(), "gradients are clipped by their norm", True),
+    **OFFLOAD_KEYS,
     "plan.update_kernels": Key(
         Word(UPDATE_KERNELS),
         "the update as one pass, with copies in fp32 around it, or Adam as operators over lists of tensors or one each",

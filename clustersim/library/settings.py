@@ -9,10 +9,7 @@ from clustersim.faults import Fault, nearest_name
 from clustersim.library.keys import KEYS, Key
 from clustersim.library.values import Refused, read_text
 
-__all__ = ["NOT_YET", "read_settings", "read_values"]
-
-NOT_YET = ("plan.offload",)
-"""Names, and tables of names, that are kept for parts that are not built yet."""
+__all__ = ["read_settings", "read_values"]
 
 
 def read_settings(texts: Iterable[str]) -> tuple[dict[str, Any], list[Fault]]:
@@ -66,6 +63,4 @@ def read_values(given: Mapping[str, Any], file: str = "") -> tuple[dict[str, Any
 def _known(key: str) -> Key:
     if key in KEYS:
         return KEYS[key]
-    if any(key == name or key.startswith(f"{name}.") for name in NOT_YET):
-        raise Refused("is not yet supported")
     raise Refused("is not a key; all of them: clustersim show keys", nearest_name(key, KEYS))

@@ -33,6 +33,7 @@ from clustersim.workload.case import Case
 from clustersim.workload.graph import Graph
 from clustersim.workload.job import Job
 from clustersim.workload.model import Model
+from clustersim.workload.offload import POLICIES, OffloadPolicy, make_policy
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.rules import find_faults
 from clustersim.workload.schedule import SCHEDULES
@@ -156,6 +157,9 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
             values[key] = None
             with _collect(found):
                 values[key] = find_builder(key, name, known)
+    settings_of_offload = _table(values, "plan.offload")
+    with _collect(found):
+        values["plan.offload"] = _offload(settings_of_offload)
     case = None if model is None else _case(model, values, num_devices)
     if case is not None:
         told = {*refused, *missing, *(() if num_devices else ("num_devices",))}
@@ -272,6 +276,25 @@ def _of_the_job(notes: Iterable[str], taken: Collection[str]) -> Iterator[str]:
 def _given(setup: JobSetup, table: str) -> dict[str, Any]:
     """The settings of one table that were given, by their names in it."""
     return {key.removeprefix(f"{table}."): setup.values[key] for key in setup.values if key.startswith(f"{table}.")}
+
+
+def _table(values: dict[str, Any], table: str) -> dict[str, Any]:
+    """Take the settings of a table inside of another out of ``values``: those that have a value, by their names."""
+    keys = [key for key in values if key.startswith(f"{table}.")]
+    taken = {key.removeprefix(f"{table}."): values.pop(key) for key in keys}
+    return {name: value for name, value in taken.items() if value is not None}
+
+
+def _offload(settings: Mapping[str, Any]) -> OffloadPolicy | None:
+    """The policy that a job asks for; None where it does not."""
+    if not settings:
+        return None
+    given = dict(settings)
+    name = given.pop("policy", None)
+    if name is None:
+        rule = "must be given with other settings of plan.offload"
+        raise BadInput([Fault(key="plan.offload.policy", value=None, rule=rule, nearest=next(iter(POLICIES)))])
+    return make_policy(find_builder("plan.offload.policy", name, POLICIES), given)  # type: ignore[arg-type]
 
 
 def _case(model: Model, values: Mapping[str, Any], num_devices: int) -> Case:

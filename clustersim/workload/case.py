@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from clustersim.workload.context import Context
 from clustersim.workload.document_lengths import SeqLens
 from clustersim.workload.model import Model
+from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.plan import ParallelPlan
-from clustersim.workload.precision import Recipe
+from clustersim.workload.precision import Dtype, Recipe, find_recipe
 from clustersim.workload.schedule import PlacedSchedule, Schedule, is_path, read_table
 from clustersim.workload.schedule.limits import LIMITS
 
@@ -73,6 +74,20 @@ class Case:
             return read_table(schedule).num_virtual or 1 if is_path(schedule) else 1
         least, most = LIMITS[schedule].num_virtual
         return least if most == least else 1
+
+    @property
+    def gradient_dtype(self) -> Dtype:
+        """As asked for; else the recipe's, or that of the weights where offloaded gradients become fp32 on the way."""
+        recipe = find_recipe(self.dtype)
+        return self.plan.gradient_dtype or (recipe.gradients if self.plan.offload is None else recipe.weights)
+
+    @property
+    def offload(self) -> OffloadPolicy | None:
+        """The policy as it works here."""
+        if self.plan.offload is None:
+            return None
+        tokens = self.micro_batch * self.seq_len // self.plan.cp
+        return self.plan.offload.fitted(clip=self.plan.clip, tokens=tokens)
 
     @property
     def num_virtual_stages(self) -> int:

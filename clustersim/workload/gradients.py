@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from clustersim.workload.buckets import Bucket, buckets, default_bucket_parameters
@@ -154,7 +154,7 @@ def write_refresh(
     trail: Trail,
     plan: ParallelPlan,
     *,
-    update: int,
+    updated: Callable[[Reduced], Sequence[int]],
 ) -> list[tuple[int, tuple[int, int]]]:
     """Bring updated weights to where they are used whole, in the order in which the next forward passes use them.
 
@@ -170,8 +170,8 @@ def write_refresh(
     trail : Trail
     plan : ParallelPlan
         resolved
-    update : int
-        the optimizer's op
+    updated : Callable
+        the ops that update the weights of a bucket
 
     Returns
     -------
@@ -185,7 +185,7 @@ def write_refresh(
         if not r.replicas.sharding.refresh:
             continue
         moves = r.replicas.sharding.refresh
-        last = _write(program, moves, r.bucket, r.replicas, (update,), phase="optimizer", chunk=chunks[r.chunk])
+        last = _write(program, moves, r.bucket, r.replicas, updated(r), phase="optimizer", chunk=chunks[r.chunk])
         arrivals.append((last, user[r]))
     if not (plan.overlap_dp and plan.overlap_refresh) and arrivals:
         return [(arrivals[-1][0], min(user.values(), key=trail.first_use.__getitem__))]

@@ -10,6 +10,7 @@ from clustersim.workload.context import Method
 from clustersim.workload.exchange import Dispatch
 from clustersim.workload.fusion import FUSED, Loss
 from clustersim.workload.issue import Launching
+from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.optimizers.rule import Optimizer
 from clustersim.workload.optimizers.separate import UpdateKernels
 from clustersim.workload.placeholders import Placeholders
@@ -192,6 +193,8 @@ class ParallelPlan:
         ``CUDA_LAUNCH_BLOCKING``
     clip : bool
         gradients are clipped by their norm
+    offload : OffloadPolicy, optional
+        what of weights, gradients and optimizer state is on the host, on drives or on a file system, and who updates it
     update_kernels : {"fused", "copied", "foreach", "loop"}
         one pass over all tensors; one with passes that copy, check and scale in fp32 around it; or Adam as operators
         over lists of tensors or over one tensor each
@@ -264,4 +267,5 @@ class ParallelPlan:
     wait_messages: bool = False
     wait_kernels: bool = False
     clip: bool = True
+    offload: OffloadPolicy | None = None
     update_kernels: UpdateKernels = "fused"

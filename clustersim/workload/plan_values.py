@@ -20,7 +20,9 @@ def plan_values(plan: ParallelPlan) -> dict[str, Any]:
     default = parameters * WIDTH[plan.gradient_dtype or "fp32"]
     filled = replace(plan, bucket_bytes=default if plan.bucket_bytes is None else plan.bucket_bytes)
     own = {name: getattr(plan, name) for name in ("schedule", "sharding", "optimizer")}
-    return asdict(replace(filled, schedule=None, sharding=None, optimizer="adam")) | {
+    offload = None if plan.offload is None else {"policy": plan.offload.name, **asdict(plan.offload)}
+    return asdict(replace(filled, schedule=None, sharding=None, optimizer="adam", offload=None)) | {
+        "offload": offload,
         **{name: thing if thing is None or isinstance(thing, str) else _name(thing) for name, thing in own.items()},
         "axis_order": list(plan.axis_order),
         "recompute_modules": list(plan.recompute_modules),

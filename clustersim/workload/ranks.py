@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from clustersim.workload.mesh import Mesh
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.precision import Recipe
 from clustersim.workload.sharding.replicas import Replicas
+from clustersim.workload.sharding.sharding import Sharding
 from clustersim.workload.sharding.strategy import strategy
 
 __all__ = ["Ranks"]
@@ -54,7 +55,7 @@ class Ranks:
             some weights are those of experts
         """
         ranks = copies * dp * plan.cp
-        dense = Replicas(axis="dp", ranks=ranks, sharding=strategy(plan, recipe)(ranks))
+        dense = Replicas(axis="dp", ranks=ranks, sharding=_sharding(plan, recipe, ranks))
         inner = dense.sharding.inner // plan.cp or 1
         sizes = {"tp": (plan.tp,), "cp": (plan.cp,), "dp": (inner, dp // inner), "pp": (plan.pp,)}
         mesh = Mesh(
@@ -64,7 +65,7 @@ class Ranks:
         if not has_experts:
             return cls(mesh=mesh, experts=None, kinds=(dense,))
         held = ranks * plan.tp // (plan.ep * (plan.etp or 1))
-        own = Replicas(axis="edp", ranks=held, sharding=strategy(plan, recipe)(held))
+        own = Replicas(axis="edp", ranks=held, sharding=_sharding(plan, recipe, held))
         return cls(mesh=mesh, experts=expert_mesh(plan, dp=dp, inner=own.sharding.inner), kinds=(dense, own))
 
     @property
@@ -75,3 +76,10 @@ class Ranks:
     def replica(self) -> NDArray[np.int64]:
         """Replica of each rank, shape (num_ranks,)."""
         return self.mesh.coordinate("dp_inner") + self.mesh.size("dp_inner") * self.mesh.coordinate("dp_outer")
+
+
+def _sharding(plan: ParallelPlan, recipe: Recipe, ranks: int) -> Sharding:
+    """What a plan asks for; gradients that leave the GPU with each micro-batch are reduced before they do."""
+    sharding = strategy(plan, recipe)(ranks)
+    leaves = plan.offload is not None and plan.offload.each_micro_batch
+    return replace(sharding, each_micro_batch=True) if leaves else sharding

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from clustersim.faults import BadInput, Fault, unfit_call
 from clustersim.workload.case import Case
 from clustersim.workload.plan import ParallelPlan
-from clustersim.workload.precision import find_recipe
 from clustersim.workload.rules import find_faults
 from clustersim.workload.rules.architecture import architecture_notes
 from clustersim.workload.rules.context import context_notes
@@ -117,10 +116,11 @@ def resolve(case: Case) -> Resolved:
         case.plan,
         dp=case.replicas,
         vpp=case.num_virtual,
-        gradient_dtype=case.plan.gradient_dtype or find_recipe(case.dtype).gradients,
+        gradient_dtype=case.gradient_dtype,
         schedule=case.schedule,
         sequence_parallel=case.sequence_parallel,
         axis_order=tuple(case.plan.axis_order),
+        offload=case.offload,
     )
     schedule = case.schedule
     if isinstance(schedule, str):

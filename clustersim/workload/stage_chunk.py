@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clustersim.workload.layers.placed import Placed
+from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.passes.backward import backward, weight_backward
 from clustersim.workload.passes.forward import forward
 from clustersim.workload.passes.fragment import Fragment
@@ -41,6 +42,8 @@ class StageChunk:
         activations, and gradients, between two stages [B]
     message_parts : int
         in which they go, one a rank that has them all, to be gathered where they come to
+    subgroups : tuple[Subgroup, ...]
+        in which its weights are updated where something is offloaded
     """
 
     virtual_stage: int
@@ -52,6 +55,7 @@ class StageChunk:
     hop_out: int | None
     message_nbytes: int
     message_parts: int = 1
+    subgroups: tuple[Subgroup, ...] = ()
 
     @property
     def parameters(self) -> int:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from clustersim.workload.layers.placed import blocks
+from clustersim.workload.layers.placed import Placed, blocks
+from clustersim.workload.offload.offloaded_group import offloaded_group
+from clustersim.workload.offload.subgroup import Subgroup, subgroups
+from clustersim.workload.passes.parameter_group import ParameterGroup
 from clustersim.workload.placeholders import with_passing_placeholders
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.schedule import Overlapped, Placement, Unit, units_of
@@ -43,24 +46,48 @@ def stage_chunks(
     kinds : Sequence[Replicas]
         of dense weights and of those of experts
     """
+    numbers = range(placement.num_virtual)
+    cut: Sequence[Sequence[Subgroup]] = [()] * len(numbers)
+    if plan.offload is not None:
+        first = [_placed(stage, chunk, shards[0], plan, placement, kinds) for chunk in numbers]
+        cut = subgroups(first, kinds, size=plan.offload.subgroup_size)
+    units = list(units_of(row))
+    several = len({unit.micro_batch for unit in units}) > 1
     found = []
-    for chunk in range(placement.num_virtual):
-        different = {s.documents: _passes(stage, chunk, s, plan, placement, row, kinds) for s in dict.fromkeys(shards)}
+    for chunk in numbers:
+        different = {}
+        for shard in dict.fromkeys(shards):
+            placed = _placed(stage, chunk, shard, plan, placement, kinds)
+            groups = [
+                _groups(placed, shard, plan, kinds, cut[chunk], last=last, several=several) for last in (False, True)
+            ]
+            different[shard.documents] = stage_chunk(
+                placed,
+                shard,
+                plan,
+                stage=stage,
+                chunk=chunk,
+                placement=placement,
+                kinds=frozenset(unit.kind for unit in units),
+                groups=groups[0],
+                last_groups=groups[1],
+                prefetch=kinds[0].sharding.prefetch,
+            )
         each = [different[shard.documents] for shard in shards]
-        found.append(replace(each[0], passes=tuple(passes for one in each for passes in one.passes)))
+        passes = tuple(passes for one in each for passes in one.passes)
+        found.append(replace(each[0], passes=passes, subgroups=tuple(cut[chunk])))
     return found
 
 
-def _passes(
+def _placed(
     stage: int,
     chunk: int,
     shard: Shard,
     plan: ParallelPlan,
     placement: Placement,
-    row: Sequence[Unit | Overlapped],
     kinds: Sequence[Replicas],
-) -> StageChunk:
-    """A chunk for a micro-batch."""
+) -> tuple[Placed, ...]:
+    """The blocks of a chunk for a micro-batch."""
     route, position = placement.position(stage, chunk)
     model = shard.model
     length = shard.seq_len * shard.slices
@@ -71,15 +98,22 @@ def _passes(
     placed = blocks(shard, parts[position], tied_here=tied_here, embedded_here=both_here)
     if not kinds[0].in_passes:
         placed = with_passing_placeholders(placed, WIDTH[shard.recipe.weights], plan.placeholders)
-    return stage_chunk(
-        placed,
-        shard,
-        plan,
-        stage=stage,
-        chunk=chunk,
-        placement=placement,
-        kinds=frozenset(unit.kind for unit in units_of(row)),
-        groups=parameter_groups(placed, shard, kinds, last=False),
-        last_groups=parameter_groups(placed, shard, kinds, last=True),
-        prefetch=kinds[0].sharding.prefetch,
-    )
+    return placed
+
+
+def _groups(
+    placed: Sequence[Placed],
+    shard: Shard,
+    plan: ParallelPlan,
+    kinds: Sequence[Replicas],
+    subgroups: Sequence[Subgroup],
+    *,
+    last: bool,
+    several: bool,
+) -> tuple[ParameterGroup, ...]:
+    """The weights and gradients that travel while the passes of a micro-batch run, of ``several`` or of one."""
+    groups = parameter_groups(placed, shard, kinds, last=last)
+    if plan.offload is not None:
+        adds = several and not last
+        groups = tuple(offloaded_group(group, subgroups, shard, plan.offload, last=last, adds=adds) for group in groups)
+    return tuple(group for group in groups if group.travels)

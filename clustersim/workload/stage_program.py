@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.gradients import write_exchange, write_reductions, write_refresh, write_shared
+from clustersim.workload.gradients import Reduced, write_exchange, write_reductions, write_refresh, write_shared
 from clustersim.workload.issue import issue
 from clustersim.workload.layers.block import Block
+from clustersim.workload.offload.resident import resident_bytes
+from clustersim.workload.offload.step import OffloadedStep, write_offloaded
 from clustersim.workload.op import Collective, Compute
 from clustersim.workload.passes.fragment import WEIGHTS, WORKSPACE
 from clustersim.workload.pipeline import Trail, write_units
@@ -61,9 +65,16 @@ def stage_program(
     resident: Counter[str] = Counter()
     updates, gathered, copied = [], [], 0
     checked: list[Kernel] = []
+    offload = plan.offload
+    subgroups = [subgroup for chunk in chunks for subgroup in chunk.subgroups]
     for kind in kinds:
         own = weights_of(kind, blocks, shard, plan)
-        resident.update(own.resident_bytes())
+        mine = [subgroup for subgroup in subgroups if subgroup.axis == kind.axis]
+        if offload is None or not mine:
+            resident.update(own.resident_bytes())
+        else:
+            width, on_gpu = WIDTH[shard.gradient_dtype], own.resident_bytes()
+            resident.update(resident_bytes(offload, mine, recipe=shard.recipe, width=width, on_gpu=on_gpu))
         if own.parameters and waits:
             checked += own.checks()
             updates.append(replace(own.update(), kernels=own.step()))
@@ -81,26 +92,31 @@ def stage_program(
     if plan.placeholders == "kept" and not kinds[0].in_passes:
         resident[WORKSPACE] += kept_placeholders(blocks, WIDTH[shard.recipe.weights])
     program.resident.update({key: nbytes for key, nbytes in resident.items() if nbytes})
-    step = replace(updates[0], kernels=tuple(kernel for one in updates for kernel in one.kernels))
+    update_all = replace(updates[0], kernels=tuple(kernel for one in updates for kernel in one.kernels))
 
     check = Compute(name="gradient norm", kind="optimizer", kernels=tuple(checked), category="optimizer")
     fences: dict[int, Sequence[int]] = {}
     steps: list[_Step] = []
-    num_steps = kinds[0].sharding.sync_every
+    num_steps = kinds[0].sharding.sync_every if offload is None else offload.period
     for number in range(num_steps):
         trail = write_units(program, chunks, row)
-        if steps:
-            for held, op in steps[-1].holds(trail):
-                program.depend(op, after=[held])
         reduced = write_reductions(program, chunks, trail, shard, plan, kinds)
         shared = write_shared(program, chunks, reduced, shard, plan)
+        if offload is not None:
+            done = write_offloaded(program, offload, subgroups, reduced, trail, shard, plan, shared=shared, step=number)
+            brings = partial(_brings, done)
+            arrivals = write_refresh(program, chunks, reduced, trail, plan, updated=brings)
+            arrivals += done.arrivals(trail)
+            steps.append(_Step(trail=trail, update=done.done, arrivals=arrivals, offloaded=done))
+            program.end_step()
+            continue
         ready = sorted({*(r.op for r in reduced), *shared, *trail.exits})
         whole_here = [program.add(op, stream=op.slot, after=ready, phase="optimizer") for op in gathered]
         before, room = whole_here or ready, {WORKSPACE: copied} if copied else None
         if checked:
             before = [program.add(check, stream="compute", after=before, start_bytes=room, phase="optimizer")]
         update = program.add(
-            step,
+            update_all,
             stream="compute",
             after=before,
             start_bytes=None if checked else room,
@@ -112,11 +128,14 @@ def stage_program(
         exchanged = update
         if number == num_steps - 1:
             exchanged = write_exchange(program, chunks, kinds, update=update)
-        arrivals = write_refresh(program, chunks, reduced, trail, plan, update=exchanged)
+        arrivals = write_refresh(program, chunks, reduced, trail, plan, updated=partial(_update, exchanged))
         if exchanged != update:
             arrivals.append((exchanged, min(trail.first_use, key=trail.first_use.__getitem__)))
         steps.append(_Step(trail=trail, update=exchanged, arrivals=arrivals))
-    for held, op in steps[-1].holds(steps[0].trail):
+    for step, following in pairwise(steps):
+        for held, op in step.holds(following):
+            program.depend(op, after=[held])
+    for held, op in steps[-1].holds(steps[0]):
         program.carry(held, op)
     issue(
         program,
@@ -161,13 +180,28 @@ class _Step:
         the op after which weights are those of the next step
     arrivals : Sequence[tuple[int, tuple[int, int]]]
         ops that bring weights, each with the chunk and block that wait for it
+    offloaded : OffloadedStep, optional
     """
 
     trail: Trail
     update: int
     arrivals: Sequence[tuple[int, tuple[int, int]]]
+    offloaded: OffloadedStep | None = None
 
-    def holds(self, following: Trail) -> list[tuple[int, int]]:
+    def holds(self, following: _Step) -> list[tuple[int, int]]:
         """(op of this step, op of the following step that waits for it): what stream order does not say."""
-        used = [(op, following.first_use[user]) for op, user in self.arrivals]
-        return used + [(self.update, op) for op in following.gathers]
+        found = [(op, following.trail.first_use[user]) for op, user in self.arrivals]
+        found += [(self.update, op) for op in following.trail.gathers]
+        if self.offloaded is not None and following.offloaded is not None:
+            found += self.offloaded.holds(following.offloaded)
+        return found
+
+
+def _update(op: int, bucket: Reduced) -> list[int]:
+    """One op that updates every bucket."""
+    return [op]
+
+
+def _brings(step: OffloadedStep, bucket: Reduced) -> list[int]:
+    """Ops that bring the new weights of a bucket."""
+    return step.brings(bucket.chunk, bucket.bucket.blocks)

@@ -13,6 +13,7 @@ from clustersim.workload.document_lengths import SeqLens
 from clustersim.workload.job import Job
 from clustersim.workload.ledger import ledger
 from clustersim.workload.model import Model
+from clustersim.workload.offload.pools import pools
 from clustersim.workload.packing import Packing
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.plan_values import plan_values
@@ -129,6 +130,7 @@ def training_step(
             dtype=dtype,
             documents=packing.documents,
         ),
+        pools={} if plan.offload is None else pools(plan.offload),
         plan=plan_values(plan),
         notes=resolved.notes,
     )

@@ -1,9 +1,9 @@
 """A fragment: the ops of one chunk for one micro-batch, and the chain that writes it.
 
-Kernels stand on the stream ``compute``, collectives on one stream for each slot. Bytes are counted under these keys:
-``gpu/activations`` from forward to backward, ``gpu/workspace`` while an op runs, ``gpu/communication`` for what is on
-its way to or from another stage, ``gpu/weights`` and ``gpu/gradients`` for gathered weights and for gradients that are
-yet to be reduced.
+Kernels stand on the stream ``compute``, collectives on one stream for each slot, the host's work on ``host``. Bytes
+are counted under these keys: ``gpu/activations`` from forward to backward, ``gpu/workspace`` while an op runs,
+``gpu/communication`` for what is on its way to or from another stage, ``gpu/weights`` and ``gpu/gradients`` for
+gathered weights and for gradients that are yet to be reduced.
 """
 
 from __future__ import annotations
@@ -12,13 +12,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from clustersim.workload.layers.piece import Piece
-from clustersim.workload.op import Collective, Compute
+from clustersim.workload.op import Collective, Compute, Copy, HostWork, Op, Storage
 from clustersim.workload.program import Program
 
-__all__ = ["ACTIVATIONS", "COMMUNICATION", "GRADIENTS", "WEIGHTS", "WORKSPACE", "Chain", "Fragment"]
+__all__ = ["ACTIVATIONS", "COMMUNICATION", "GRADIENTS", "WEIGHTS", "WORKSPACE", "Chain", "Fragment", "stream_of"]
 
 ACTIVATIONS, WORKSPACE, COMMUNICATION = "gpu/activations", "gpu/workspace", "gpu/communication"
 WEIGHTS, GRADIENTS = "gpu/weights", "gpu/gradients"
+
+
+def stream_of(op: Op) -> str:
+    """The stream of an op: ``compute``, a collective's slot, ``h2d`` and ``d2h``, ``nvme_read`` …, or ``host``."""
+    match op:
+        case Collective():
+            return op.slot
+        case Copy() | Storage():
+            return op.kind
+        case HostWork():
+            return "host"
+        case _:
+            return "compute"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +115,7 @@ class Chain:
 
     def add(
         self,
-        op: Compute | Collective,
+        op: Op,
         *,
         layer: int,
         start: Mapping[str, int] | None = None,
@@ -159,7 +172,7 @@ class Chain:
 
     def beside(
         self,
-        op: Compute | Collective,
+        op: Op,
         *,
         after: Iterable[int],
         layer: int,
@@ -174,13 +187,13 @@ class Chain:
 
         Parameters
         ----------
-        op : Compute or Collective
+        op : Op
         after : Iterable[int]
         layer : int
         start, end : Mapping[str, int]
             change of the bytes held, zeros left out
         stream : str, optional
-            None: ``compute`` for kernels, its slot for a collective
+            None: :func:`stream_of` it
         early : bool
             it does not wait for the chunk's input, nor does what waits for nothing else than it
 
@@ -191,7 +204,7 @@ class Chain:
         """
         after = list(after)
         if stream is None:
-            stream = "compute" if isinstance(op, Compute) else op.slot
+            stream = stream_of(op)
         number = self._program.add(
             op,
             stream=stream,

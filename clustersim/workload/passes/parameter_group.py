@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clustersim.workload.op import Collective, Compute
-from clustersim.workload.passes.fragment import GRADIENTS, WEIGHTS, Chain
+from clustersim.workload.op import Compute, Op
+from clustersim.workload.passes.fragment import GRADIENTS, WEIGHTS, Chain, stream_of
 
 __all__ = ["GRADIENT_ROOM", "ParameterGroup", "Traffic"]
 
@@ -22,11 +22,15 @@ class ParameterGroup:
     ----------
     blocks : tuple[int, ...]
         in forward order
-    gather, gather_again : tuple[Compute | Collective, ...]
+    gather, gather_again : tuple[Op, ...]
         what brings the weights here before the forward and before the backward pass, one after the other; empty where
         they are here anyway
-    reduce : tuple[Compute | Collective, ...]
+    reduce : tuple[Op, ...]
         what becomes of the gradients when the backward pass is through the blocks; empty where they are kept
+    store : tuple[Op, ...]
+        what becomes of them when they have left the GPU by ``reduce``
+    waits : bool
+        the backward pass goes on when all this is done
     gathered_nbytes : int
         held from the gathering to the last use [B]
     gradient_nbytes : int
@@ -40,15 +44,22 @@ class ParameterGroup:
     """
 
     blocks: tuple[int, ...]
-    gather: tuple[Compute | Collective, ...] = ()
-    gather_again: tuple[Compute | Collective, ...] = ()
-    reduce: tuple[Compute | Collective, ...] = ()
+    gather: tuple[Op, ...] = ()
+    gather_again: tuple[Op, ...] = ()
+    reduce: tuple[Op, ...] = ()
+    store: tuple[Op, ...] = ()
+    waits: bool = False
     gathered_nbytes: int = 0
     gradient_nbytes: int = 0
     keeps: bool = False
     copy_out: Compute | None = None
     copy_in: Compute | None = None
     bounded: bool = True
+
+    @property
+    def travels(self) -> bool:
+        """Anything is brought or sent while the passes run."""
+        return bool(self.gather or self.gather_again or self.reduce)
 
 
 class Traffic:
@@ -140,11 +151,14 @@ class Traffic:
         after = sorted({ready[b] for b in group.blocks if ready[b] >= 0})
         if group.copy_in:
             after = [self._chain.beside(group.copy_in, after=after, layer=-1)]
-        last = self._serial(group.reduce, after, end={GRADIENTS: -group.gradient_nbytes})[-1]
+        left = self._serial(group.reduce, after, end={GRADIENTS: -group.gradient_nbytes})[-1]
+        if group.gradient_nbytes:
+            self._chain.drains.append(left)
+        last = self._serial(group.store, [left])[-1] if group.store else left
         for b in group.blocks:
             ready[b] = last
-        if group.gradient_nbytes:
-            self._chain.drains.append(last)
+        if group.waits:
+            self._chain.last = [*self._chain.last, last]
 
     def _gather(self, place: int) -> None:
         group = self._order[place]
@@ -160,24 +174,24 @@ class Traffic:
 
     def _serial(
         self,
-        ops: Sequence[Compute | Collective],
+        ops: Sequence[Op],
         after: Sequence[int],
         *,
         start: Mapping[str, int] | None = None,
         end: Mapping[str, int] | None = None,
         early: bool = False,
     ) -> list[int]:
-        """Ops one after the other, kernels on the stream of the collective before them, the first on that of the first.
+        """Ops one after the other, kernels on the stream of the op before them, the first on that of the first other.
 
         Returns
         -------
         list[int]
             the number of each
         """
-        stream = next((op.slot for op in ops if isinstance(op, Collective)), "compute")
+        stream = next((stream_of(op) for op in ops if not isinstance(op, Compute)), "compute")
         numbers: list[int] = []
         for n, op in enumerate(ops):
-            stream = op.slot if isinstance(op, Collective) else stream
+            stream = stream if isinstance(op, Compute) else stream_of(op)
             number = self._chain.beside(
                 op,
                 after=numbers[-1:] or after,

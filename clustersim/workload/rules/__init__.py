@@ -14,6 +14,7 @@ from clustersim.workload.rules.documents import document_faults
 from clustersim.workload.rules.experts import EXPERT_KEYS, expert_faults, expert_values, mtp_faults
 from clustersim.workload.rules.host import HOST_KEYS, host_faults
 from clustersim.workload.rules.mesh import device_faults
+from clustersim.workload.rules.offload import OFFLOAD_KEYS, offload_faults, offload_values
 from clustersim.workload.rules.precision import gradient_faults
 from clustersim.workload.rules.schedule import chunk_faults, copy_faults, stage_faults, table_faults
 from clustersim.workload.rules.sequence import sequence_faults
@@ -40,6 +41,7 @@ def find_faults(case: Case) -> tuple[Fault, ...]:
         *expert_values(case),
         *tensor_overlap_values(case),
         *stage_layers_values(case),
+        *offload_values(case),
         *unsupported_faults(case),
         *document_faults(case),
     ]
@@ -66,6 +68,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     ((*_DEGREES, *SHARDING_KEYS, "plan.schedule", "plan.vpp", "dtype"), copy_faults),
     (("dtype", "plan.gradient_dtype"), gradient_faults),
     (HOST_KEYS, host_faults),
+    (OFFLOAD_KEYS, offload_faults),
     ((*_DEGREES, *EXPERT_KEYS, "model", "dtype", "plan.axis_order", "micro_batch", "seq_len"), expert_faults),
     (("plan.tp", "plan.recompute", "plan.recompute_method", "plan.recompute_layers"), mtp_faults),
 )

@@ -42,7 +42,7 @@ def parameter_groups(
     Returns
     -------
     tuple[ParameterGroup, ...]
-        empty when nothing travels while the passes run
+        in forward order, also those of which nothing travels while the passes run
     """
     found = []
     for blocks in _together(placed, kinds):
@@ -75,8 +75,7 @@ def parameter_groups(
         )
         copy_out, copy_in = _copies(group, shard, weights)
         group = replace(group, copy_out=copy_out, copy_in=copy_in)
-        if group.gather or group.reduce:
-            found.append(group)
+        found.append(group)
     return tuple(found)
 
 

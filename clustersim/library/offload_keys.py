@@ -1,0 +1,48 @@
+"""The settings of offload policies: fields of the policies, each with its meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import get_args
+
+from clustersim.library.key import Key
+from clustersim.library.values import Flag, Name, Whole, Word
+from clustersim.workload.offload import POLICIES
+from clustersim.workload.offload.policy import Adam, Cast, Updater
+
+__all__ = ["OFFLOAD_KEYS"]
+
+_OWN = "the policy's own"
+
+OFFLOAD_KEYS: Mapping[str, Key] = {
+    "plan.offload.policy": Key(
+        Name(f"{', '.join(POLICIES)}, or a class as my_package.module:Policy"),
+        "what is off the GPUs, and who updates it",
+        otherwise="nothing is",
+    ),
+    **{
+        f"plan.offload.{name}": Key(value, meaning, otherwise=_OWN)
+        for name, value, meaning in (
+            ("subgroup_size", Whole(1, 2**40), "weights of a rank that are moved and updated together"),
+            ("pinned", Flag(), "host memory is page-locked"),
+            ("binding", Word(("numa", "none")), "where threads and memory of a rank are"),
+            ("adam", Word(get_args(Adam)), "how the CPU's update is written"),
+            ("cast", Word(get_args(Cast)), "who converts gradients and weights"),
+            ("cast_weights", Word(get_args(Cast)), "who converts new weights, where it is not who converts gradients"),
+            ("cast_threads", Whole(1, 2**12), "threads of the CPU's casts"),
+            ("scales", Flag(), "the CPU scales gradients in a pass of its own"),
+            ("norm", Word(get_args(Updater)), "who takes the norm of gradients"),
+            ("blocking", Flag(), "the backward pass waits for copies of gradients"),
+            ("serial", Flag(), "one thread updates, casts and copies in turn"),
+            ("each_micro_batch", Flag(), "gradients leave the GPU with each micro-batch"),
+            ("overlaps_forward", Flag(), "the next forward pass starts before the update is through"),
+            ("validates", Flag(), "the CPU validates updates that did not wait for all gradients"),
+            ("rolls_back", Flag(), "validation fails: the CPU takes its updates back and does them again"),
+            ("buffers", Whole(1, 2**20), "subgroups on their way from or to drives at a time"),
+            ("staging", Whole(1, 2**20), "subgroups on the GPU at a time to be updated there"),
+            ("lock", Flag(), "one rank of a node reads and one writes a drive at a time"),
+            ("delayed", Flag(), "the CPU updates while the GPU computes the next step"),
+        )
+    },
+}
+"""By dotted name; a policy that has no such field refuses it."""

@@ -1,0 +1,47 @@
+"""What of a job is off its GPUs, and who updates it: policies, and the engine of subgroups that they all use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from clustersim.faults import BadInput, Fault, nearest_name
+from clustersim.workload.offload.policy import OffloadPolicy, Place
+from clustersim.workload.offload.subgroup import Subgroup
+from clustersim.workload.offload.zero_offload import ZeroOffload
+
+__all__ = ["POLICIES", "OffloadPolicy", "Place", "Subgroup", "ZeroOffload", "make_policy"]
+
+POLICIES: Mapping[str, type[OffloadPolicy]] = {kind.name: kind for kind in (ZeroOffload,)}
+"""Policies by name."""
+
+
+def make_policy(kind: type[OffloadPolicy], settings: Mapping[str, Any]) -> OffloadPolicy:
+    """A policy with some of its fields set.
+
+    Parameters
+    ----------
+    kind : type[OffloadPolicy]
+    settings : Mapping[str, Any]
+        by field
+
+    Raises
+    ------
+    BadInput
+        with each setting that the policy does not have
+    """
+    known = [field.name for field in fields(kind)]
+    faults = [
+        Fault(
+            key=f"plan.offload.{name}",
+            value=value,
+            rule=f"is no setting of {kind.name}, which has {', '.join(known)}",
+            nearest=nearest_name(name, known),
+        )
+        for name, value in settings.items()
+        if name not in known
+    ]
+    if faults:
+        raise BadInput(faults)
+    return kind(**settings)

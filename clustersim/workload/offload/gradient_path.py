@@ -1,0 +1,81 @@
+"""The way of a gradient from the GPU to where it waits for its update."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clustersim.workload.layers.kernels import memory_pass
+from clustersim.workload.number_format import WIDTH
+from clustersim.workload.offload.policy import OffloadPolicy, Tier
+from clustersim.workload.offload.traffic import copy, write
+from clustersim.workload.op import Compute, HostWork, Op
+
+__all__ = ["GradientPath", "gradient_path", "gradient_width"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GradientPath:
+    """Ops one after the other.
+
+    Parameters
+    ----------
+    leave : tuple[Op, ...]
+        until the gradient has left the GPU
+    arrive : tuple[Op, ...]
+        what becomes of it then
+    """
+
+    leave: tuple[Op, ...] = ()
+    arrive: tuple[Op, ...] = ()
+
+
+def gradient_width(policy: OffloadPolicy, width: int) -> int:
+    """Bytes of a gradient while it waits on the host or a drive [B], ``width`` being those on the GPU."""
+    return width if policy.cast == "update" else WIDTH["fp32"]
+
+
+def gradient_path(
+    policy: OffloadPolicy, tier: Tier, parameters: int, *, width: int, last: bool = True, adds: bool = False
+) -> GradientPath:
+    """Bring the gradients of some weights of a rank off the GPU.
+
+    Parameters
+    ----------
+    policy : OffloadPolicy
+    tier : {"gpu", "host", "nvme", "file_system"}
+        where they wait for the update; on the GPU they stay
+    parameters : int
+    width : int
+        bytes of a gradient on the GPU [B]
+    last : bool
+        of the last micro-batch: the host has the whole gradient then
+    adds : bool
+        it is added to that of other micro-batches: two are read and one is written
+    """
+    if tier == "gpu" or not parameters:
+        return GradientPath()
+    sent = WIDTH["fp32"] if policy.cast == "gpu" else width
+    leave: list[Op] = []
+    if sent != width:
+        kernels = (memory_pass((width + sent) * parameters, dtype="fp32"),)
+        leave.append(Compute(name="cast gradients", kind="cast", kernels=kernels))
+    leave.append(copy(policy, "offload gradients", "d2h", sent * parameters))
+    arrive: list[Op] = list(_passes(policy, parameters, sent=sent, last=last, adds=adds))
+    if last and tier != "host":
+        arrive.append(write(tier, "store gradients", gradient_width(policy, width) * parameters))
+    return GradientPath(leave=tuple(leave), arrive=tuple(arrive))
+
+
+def _passes(policy: OffloadPolicy, parameters: int, *, sent: int, last: bool, adds: bool) -> Iterator[HostWork]:
+    """What the CPU does with gradients of ``sent`` bytes."""
+    full, threads, memory = WIDTH["fp32"], policy.cast_threads, policy.memory
+    passes = []
+    if adds:
+        passes.append(("add gradients", "cast", 3 * sent))
+    if last and policy.cast == "cpu" and sent != full:
+        passes.append(("cast gradients", "cast", sent + full))
+    if last and policy.norm == "cpu":
+        passes.append(("gradient norm", "norm", gradient_width(policy, sent)))
+    for name, kind, each in passes:
+        yield HostWork(name=name, kind=kind, nbytes=each * parameters, threads=threads, memory=memory)

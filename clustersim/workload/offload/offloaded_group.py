@@ -1,0 +1,61 @@
+"""A parameter group whose weights come from the host, or whose gradients go there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from clustersim.workload.offload.gradient_path import gradient_path
+from clustersim.workload.offload.policy import OffloadPolicy
+from clustersim.workload.offload.subgroup import Subgroup
+from clustersim.workload.offload.traffic import by_tier, fetch
+from clustersim.workload.passes.parameter_group import ParameterGroup
+from clustersim.workload.shard import WIDTH, Shard
+
+__all__ = ["offloaded_group"]
+
+
+def offloaded_group(
+    group: ParameterGroup,
+    subgroups: Sequence[Subgroup],
+    shard: Shard,
+    policy: OffloadPolicy,
+    *,
+    last: bool,
+    adds: bool,
+) -> ParameterGroup:
+    """The group with what a policy brings before its gatherings and takes away behind its reduction.
+
+    Parameters
+    ----------
+    group : ParameterGroup
+    subgroups : Sequence[Subgroup]
+        of its chunk
+    shard : Shard
+    policy : OffloadPolicy
+    last : bool
+        of the last micro-batch
+    adds : bool
+        its gradients are added to those of other micro-batches
+    """
+    before = tuple(fetch(policy, subgroups, group.blocks, width=shard.recipe.gathered_width))
+    away = sum(n for tier, n in by_tier(policy, subgroups, group.blocks, "weights").items() if tier != "gpu")
+    group = replace(
+        group,
+        gather=(*before, *group.gather),
+        gather_again=(*before, *group.gather_again),
+        gathered_nbytes=group.gathered_nbytes or shard.recipe.gathered_width * away,
+    )
+    if not policy.each_micro_batch:
+        return group
+    width = WIDTH[shard.gradient_dtype]
+    tiers = by_tier(policy, subgroups, group.blocks, "gradients")
+    paths = [gradient_path(policy, tier, n, width=width, last=last, adds=adds) for tier, n in tiers.items()]
+    leaving = sum(n for tier, n in tiers.items() if tier != "gpu")
+    return replace(
+        group,
+        reduce=(*group.reduce, *(op for path in paths for op in path.leave)),
+        store=tuple(op for path in paths for op in path.arrive),
+        waits=policy.blocking and leaving > 0,
+        gradient_nbytes=group.gradient_nbytes or width * leaving,
+    )

@@ -1,0 +1,164 @@
+"""The seam of offloading: what a policy has to say, and what every policy has in common.
+
+A policy writes no ops. It says of each subgroup where its weights, gradients and optimizer state live (``place``), in
+which order subgroups are updated (``order``), what an update waits for (``depends``) and who does it (``tier``). From
+these answers ``gradient_path.py``, ``update.py`` and ``resident.py`` write reads, casts, updates and writes, and count
+bytes. A policy of one's own is a subclass of :class:`OffloadPolicy` with some of the four methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from clustersim.faults import Fault
+from clustersim.workload.offload.subgroup import Subgroup
+from clustersim.workload.op import Memory
+
+__all__ = ["Adam", "Cast", "OffloadPolicy", "Place", "Release", "Tier", "Updater"]
+
+Tier = Literal["gpu", "host", "nvme", "file_system"]
+Updater = Literal["cpu", "gpu"]
+Release = Literal["norm", "gradient", "previous step"]
+Cast = Literal["gpu", "cpu", "update"]
+Adam = Literal["adam", "adam_torch", "adam_tuned"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where a subgroup lives between steps.
+
+    Parameters
+    ----------
+    weights, gradients, states : {"gpu", "host", "nvme", "file_system"}
+        of the weights that the passes read; of gradients from the backward pass to the update; of the fp32 weights and
+        the optimizer's averages
+    """
+
+    weights: Tier = "gpu"
+    gradients: Tier = "host"
+    states: Tier = "host"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffloadPolicy:
+    """Optimizer state and update on the host, as ZeRO-Offload; the base of all policies.
+
+    Parameters
+    ----------
+    subgroup_size : int
+        weights of a rank that are moved and updated together, at least; tensors stay whole
+    pinned : bool
+        host memory is page-locked; else copies go through the driver's staging buffer and hold up who asks for them
+    binding : {"numa", "none"}
+        threads and memory of a rank stay on the socket of its GPU, or lie anywhere on the node
+    adam : {"adam", "adam_torch", "adam_tuned"}
+        how the CPU's update is written: vectorised (DeepSpeed's CPU-Adam), PyTorch's, or for this very CPU
+    cast : {"gpu", "cpu", "update"}
+        who turns gradients into fp32 and new weights into 16 bits: the GPU, so that 4 bytes a parameter cross the
+        link; the CPU in passes of its own; or its update in passing
+    cast_weights : {"gpu", "cpu", "update"}, optional
+        the same of new weights alone; None: as ``cast``
+    cast_threads : int, optional
+        of the CPU's own passes; None: the rank's share of the cores
+    scales : bool
+        gradients are scaled, and clipped, by a pass of the CPU before its update
+    norm : {"gpu", "cpu"}
+        who takes the norm of the gradients that are on the host
+    blocking : bool
+        the backward pass stands still until a gradient has come to its place
+    serial : bool
+        one thread does the CPU's update, its casts and the copies of weights in turn; else they are a pipeline
+    each_micro_batch : bool
+        gradients leave the GPU with each micro-batch and are added up on the host; else they stay until all are added
+    overlaps_forward : bool
+        the next forward pass begins when the first weights are there; else when the update is through
+    validates : bool
+        of updates that wait for their own gradients alone: when all gradients are there, a pass of the CPU over them,
+        which the updates of the next step wait for, says whether they were right to go on
+    rolls_back : bool
+        of ``validates``: they were not. The CPU takes its updates back, each as long as an update, and does them again
+    buffers : int
+        subgroups that are on their way from or to drives, or wait for it, at a time
+    staging : int
+        subgroups whose state is on the GPU at a time to be updated there
+    lock : bool
+        one rank of a node reads, and one writes, a drive or file system at a time
+    """
+
+    name: ClassVar[str] = "own"
+    period: ClassVar[int] = 1
+    """Steps after which orders and caches repeat."""
+
+    subgroup_size: int = 1_000_000_000
+    pinned: bool = True
+    binding: Literal["numa", "none"] = "numa"
+    adam: Adam = "adam"
+    cast: Cast = "update"
+    cast_weights: Cast | None = None
+    cast_threads: int | None = None
+    scales: bool = False
+    norm: Updater = "gpu"
+    blocking: bool = False
+    serial: bool = False
+    each_micro_batch: bool = True
+    overlaps_forward: bool = False
+    validates: bool = False
+    rolls_back: bool = False
+    buffers: int = 2
+    staging: int = 1
+    lock: bool = False
+
+    @property
+    def memory(self) -> Memory:
+        """Which host memory its copies and passes use."""
+        return "near" if self.binding == "numa" else "spread"
+
+    def fitted(self, *, clip: bool, tokens: int) -> OffloadPolicy:
+        """The policy as it works in one job, with what depends on the job decided.
+
+        Parameters
+        ----------
+        clip : bool
+            gradients are clipped by their norm
+        tokens : int
+            of a micro-batch on one rank
+        """
+        return self
+
+    def place(self, subgroup: Subgroup) -> Place:
+        """Where a subgroup lives."""
+        return Place()
+
+    def order(self, subgroups: Sequence[Subgroup], step: int) -> Sequence[int]:
+        """Indices in the order of their update, in step ``step`` of the period."""
+        return range(len(subgroups))
+
+    def depends(self, subgroup: Subgroup) -> Release:
+        """What the update waits for.
+
+        ``norm``: the gradients of all subgroups of the stage, and their norm; ``gradient``: its own; ``previous step``:
+        nothing of this step, because it works on the gradients of the step before, beside the passes of this one.
+        """
+        return "norm"
+
+    def tier(self, subgroup: Subgroup) -> Updater:
+        """Who updates it."""
+        return "cpu"
+
+    def kept(self, subgroups: Sequence[Subgroup], step: int) -> frozenset[int]:
+        """Of subgroups that live on drives, those whose state stays on the host from this step to the next."""
+        return frozenset()
+
+    def host_nbytes(self, subgroup: Subgroup) -> float:
+        """Bytes a parameter that the host holds besides weights, gradients and states: copies, flat buffers [B]."""
+        return 0.0
+
+    def faults(self) -> Iterator[Fault]:
+        """What is wrong with its settings, keys as ``plan.offload.stride``."""
+        for key in ("subgroup_size", "buffers", "staging", "cast_threads"):
+            value = getattr(self, key)
+            if value is not None and (type(value) is not int or value < 1):
+                rule = "must be a whole number, at least 1"
+                yield Fault(key=f"plan.offload.{key}", value=value, rule=rule, nearest=1)

@@ -1,0 +1,75 @@
+"""What a rank holds throughout a step, by tier, where some of it is offloaded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from clustersim.workload.number_format import WIDTH
+from clustersim.workload.offload.gradient_path import gradient_width
+from clustersim.workload.offload.policy import OffloadPolicy, Tier
+from clustersim.workload.offload.pools import STATES
+from clustersim.workload.offload.subgroup import Subgroup
+from clustersim.workload.precision import Recipe
+
+__all__ = ["resident_bytes"]
+
+
+def resident_bytes(
+    policy: OffloadPolicy, subgroups: Sequence[Subgroup], *, recipe: Recipe, width: int, on_gpu: Mapping[str, int]
+) -> Mapping[str, int]:
+    """Bytes by memory key [B].
+
+    What is off the GPU is counted in fp32, 4 bytes of weight and 8 of averages a parameter, with the gradient in the
+    format that it waits in and the weights as the passes read them. Buffers for what comes from drives hold the largest
+    subgroup with its gradient.
+
+    Parameters
+    ----------
+    policy : OffloadPolicy
+    subgroups : Sequence[Subgroup]
+        of one kind of weights on a stage
+    recipe : Recipe
+    width : int
+        bytes of a gradient on the GPU [B]
+    on_gpu : Mapping[str, int]
+        what the rank would hold of these weights without offloading, under ``gpu/weights``, ``gpu/gradients`` and
+        ``gpu/optimizer``; its part of each that stays is in proportion to the weights
+    """
+    total = sum(subgroup.parameters for subgroup in subgroups)
+    waits, state = gradient_width(policy, width), WIDTH["fp32"] * len(STATES)
+    stays: Counter[str] = Counter()
+    held: Counter[str] = Counter()
+    from_drives = [0]
+    for subgroup in subgroups:
+        n, place = subgroup.parameters, policy.place(subgroup)
+        parts: tuple[tuple[str, Tier, int], ...] = (
+            ("weights", place.weights, WIDTH[recipe.weights]),
+            ("gradients", place.gradients, waits),
+            ("optimizer", place.states, state),
+        )
+        for category, tier, each in parts:
+            if tier == "gpu":
+                stays[category] += n
+            else:
+                held[f"{_key(policy, tier)}/{category}"] += each * n
+        if extra := policy.host_nbytes(subgroup):
+            held[f"{_key(policy, 'host')}/copies"] += round(extra * n)
+        if place.states in _DRIVES or place.gradients in _DRIVES:
+            from_drives.append((state + waits) * n)
+    if len(from_drives) > 1:
+        held[f"{_key(policy, 'host')}/buffers"] += policy.buffers * max(from_drives)
+    for category, n in stays.items():
+        held[f"gpu/{category}"] += on_gpu[f"gpu/{category}"] * n // total
+    if not policy.each_micro_batch:
+        held["gpu/gradients"] = on_gpu["gpu/gradients"]
+    return held
+
+
+_DRIVES = ("nvme", "file_system")
+
+
+def _key(policy: OffloadPolicy, tier: Tier) -> str:
+    if tier == "host":
+        return "host_pinned" if policy.pinned else "host_pageable"
+    return tier

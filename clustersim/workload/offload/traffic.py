@@ -1,0 +1,67 @@
+"""Copies and accesses of drives as a policy wants them, and what passes fetch of weights that are not on the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from clustersim.workload.offload.policy import OffloadPolicy, Tier
+from clustersim.workload.offload.subgroup import Subgroup
+from clustersim.workload.op import Copy, Op, Storage
+
+__all__ = ["by_tier", "copy", "fetch", "read", "write"]
+
+_READS: dict[Tier, Literal["nvme_read", "fs_read"]] = {"nvme": "nvme_read", "file_system": "fs_read"}
+_WRITES: dict[Tier, Literal["nvme_write", "fs_write"]] = {"nvme": "nvme_write", "file_system": "fs_write"}
+
+
+def copy(policy: OffloadPolicy, name: str, kind: Literal["h2d", "d2h"], nbytes: int) -> Copy:
+    """A copy between the GPU and the host's buffers."""
+    return Copy(name=name, kind=kind, nbytes=nbytes, pageable=not policy.pinned, memory=policy.memory)
+
+
+def read(tier: Tier, name: str, nbytes: int) -> Storage:
+    """A read of drives or of the file system."""
+    return Storage(name=name, kind=_READS[tier], nbytes=nbytes)
+
+
+def write(tier: Tier, name: str, nbytes: int) -> Storage:
+    """A write to drives or to the file system."""
+    return Storage(name=name, kind=_WRITES[tier], nbytes=nbytes)
+
+
+def by_tier(
+    policy: OffloadPolicy,
+    subgroups: Iterable[Subgroup],
+    blocks: Sequence[int],
+    what: Literal["weights", "gradients"],
+) -> dict[Tier, int]:
+    """Weights of some blocks by the tier that they, or their gradients, are on."""
+    found: dict[Tier, int] = {}
+    for subgroup in subgroups:
+        here = sum(weights for block, weights in subgroup.parts if block in blocks)
+        if here:
+            tier: Tier = getattr(policy.place(subgroup), what)
+            found[tier] = found.get(tier, 0) + here
+    return found
+
+
+def fetch(policy: OffloadPolicy, subgroups: Iterable[Subgroup], blocks: Sequence[int], *, width: int) -> Iterator[Op]:
+    """Bring this rank's weights of some blocks to its GPU, from drives through the host.
+
+    Parameters
+    ----------
+    policy : OffloadPolicy
+    subgroups : Iterable[Subgroup]
+        of the chunk
+    blocks : Sequence[int]
+    width : int
+        bytes of a weight [B]
+    """
+    tiers = by_tier(policy, subgroups, blocks, "weights")
+    away = {tier: weights * width for tier, weights in tiers.items() if tier != "gpu"}
+    for tier, nbytes in away.items():
+        if tier != "host":
+            yield read(tier, "read weights", nbytes)
+    if away:
+        yield copy(policy, "fetch weights", "h2d", sum(away.values()))
