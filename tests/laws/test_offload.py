@@ -156,7 +156,7 @@ def test_bytes_that_cross(policy: AnyPolicy, plan: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("release", ["norm", "gradient", "previous step"])
 def test_what_an_update_waits_for(release: Release) -> None:
-    """With all gradients on the host and room for every update, only the release decides when the first one starts."""
+    """With all gradients on the host only the release decides when the first update starts, that of the last blocks."""
     policy = AnyPolicy(
         places=(Place(),), releases=(release,), tiers=("cpu",), num_kept=0, subgroup_size=40_000, buffers=1
     )
