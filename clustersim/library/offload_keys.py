@@ -25,6 +25,7 @@ OFFLOAD_KEYS: Mapping[str, Key] = {
         for name, value, meaning in (
             ("subgroup_size", Whole(1, 2**40), "weights of a rank that are moved and updated together"),
             ("pinned", Flag(), "host memory is page-locked"),
+            ("pinned_weights", Flag(), "what new weights are copied from is page-locked"),
             ("binding", Word(("numa", "none")), "where threads and memory of a rank are"),
             ("adam", Word(get_args(Adam)), "how the CPU's update is written"),
             ("cast", Word(get_args(Cast)), "who converts gradients and weights"),
@@ -39,6 +40,9 @@ OFFLOAD_KEYS: Mapping[str, Key] = {
             ("validates", Flag(), "the CPU validates updates that did not wait for all gradients"),
             ("rolls_back", Flag(), "validation fails: the CPU takes its updates back and does them again"),
             ("buffers", Whole(1, 2**20), "subgroups on their way from or to drives at a time"),
+            ("gradient_buffers", Whole(1, 2**20), "largest subgroups' fp32 gradients on their way to drives"),
+            ("read_ahead", Flag(), "states are read before their turn"),
+            ("write_behind", Flag(), "updates go on while states are written"),
             ("staging", Whole(1, 2**20), "subgroups on the GPU at a time to be updated there"),
             ("lock", Flag(), "one rank of a node reads and one writes a drive at a time"),
             ("delayed", Flag(), "the CPU updates while the GPU computes the next step"),

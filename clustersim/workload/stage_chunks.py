@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from clustersim.workload.layers.placed import Placed, blocks
+from clustersim.workload.offload.back_pressure import fills_up
 from clustersim.workload.offload.offloaded_group import offloaded_group
 from clustersim.workload.offload.subgroup import Subgroup, subgroups
 from clustersim.workload.passes.parameter_group import ParameterGroup
@@ -114,6 +115,10 @@ def _groups(
     """The weights and gradients that travel while the passes of a micro-batch run, of ``several`` or of one."""
     groups = parameter_groups(placed, shard, kinds, last=last)
     if plan.offload is not None:
-        adds = several and not last
-        groups = tuple(offloaded_group(group, subgroups, shard, plan.offload, last=last, adds=adds) for group in groups)
+        adds, back = several and not last, groups[::-1]
+        full = fills_up(plan.offload, subgroups, [group.blocks for group in back])
+        groups = tuple(
+            offloaded_group(group, subgroups, shard, plan.offload, last=last, adds=adds, full=fills)
+            for group, fills in zip(back, full, strict=True)
+        )[::-1]
     return tuple(group for group in groups if group.travels)

@@ -32,7 +32,7 @@ class GradientPath:
 
 def gradient_width(policy: OffloadPolicy, width: int) -> int:
     """Bytes of a gradient while it waits on the host or a drive [B], ``width`` being those on the GPU."""
-    return width if policy.cast == "update" else WIDTH["fp32"]
+    return width if policy.cast in ("late", "update") else WIDTH["fp32"]
 
 
 def gradient_path(

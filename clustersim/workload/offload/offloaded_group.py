@@ -9,6 +9,7 @@ from clustersim.workload.offload.gradient_path import gradient_path
 from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.offload.traffic import by_tier, fetch
+from clustersim.workload.op import Storage
 from clustersim.workload.passes.parameter_group import ParameterGroup
 from clustersim.workload.shard import WIDTH, Shard
 
@@ -23,6 +24,7 @@ def offloaded_group(
     *,
     last: bool,
     adds: bool,
+    full: bool = False,
 ) -> ParameterGroup:
     """The group with what a policy brings before its gatherings and takes away behind its reduction.
 
@@ -37,6 +39,8 @@ def offloaded_group(
         of the last micro-batch
     adds : bool
         its gradients are added to those of other micro-batches
+    full : bool
+        with its gradients the buffers on the way to drives are full
     """
     before = tuple(fetch(policy, subgroups, group.blocks, width=shard.recipe.gathered_width))
     away = sum(n for tier, n in by_tier(policy, subgroups, group.blocks, "weights").items() if tier != "gpu")
@@ -52,10 +56,14 @@ def offloaded_group(
     tiers = by_tier(policy, subgroups, group.blocks, "gradients")
     paths = [gradient_path(policy, tier, n, width=width, last=last, adds=adds) for tier, n in tiers.items()]
     leaving = sum(n for tier, n in tiers.items() if tier != "gpu")
+    arrive = [op for path in paths for op in path.arrive]
+    on_host = [op for op in arrive if not isinstance(op, Storage)]
+    on_drives = [op for op in arrive if isinstance(op, Storage)]
+    waits = len(on_host) if policy.blocking and leaving else None
     return replace(
         group,
         reduce=(*group.reduce, *(op for path in paths for op in path.leave)),
-        store=tuple(op for path in paths for op in path.arrive),
-        waits=policy.blocking and leaving > 0,
+        store=(*on_host, *on_drives),
+        waits=len(arrive) if full and last else waits,
         gradient_nbytes=group.gradient_nbytes or width * leaving,
     )

@@ -21,7 +21,7 @@ __all__ = ["Adam", "Cast", "OffloadPolicy", "Place", "Release", "Tier", "Updater
 Tier = Literal["gpu", "host", "nvme", "file_system"]
 Updater = Literal["cpu", "gpu"]
 Release = Literal["norm", "gradient", "previous step"]
-Cast = Literal["gpu", "cpu", "update"]
+Cast = Literal["gpu", "cpu", "late", "update"]
 Adam = Literal["adam", "adam_torch", "adam_tuned"]
 
 
@@ -51,13 +51,16 @@ class OffloadPolicy:
         weights of a rank that are moved and updated together, at least; tensors stay whole
     pinned : bool
         host memory is page-locked; else copies go through the driver's staging buffer and hold up who asks for them
+    pinned_weights : bool, optional
+        the same of what new weights are copied from alone; None: as ``pinned``
     binding : {"numa", "none"}
         threads and memory of a rank stay on the socket of its GPU, or lie anywhere on the node
     adam : {"adam", "adam_torch", "adam_tuned"}
         how the CPU's update is written: vectorised (DeepSpeed's CPU-Adam), PyTorch's, or for this very CPU
-    cast : {"gpu", "cpu", "update"}
+    cast : {"gpu", "cpu", "late", "update"}
         who turns gradients into fp32 and new weights into 16 bits: the GPU, so that 4 bytes a parameter cross the
-        link; the CPU in passes of its own; or its update in passing
+        link; the CPU in passes of its own, of gradients when they come or, ``late``, right before their update; or its
+        update in passing
     cast_weights : {"gpu", "cpu", "update"}, optional
         the same of new weights alone; None: as ``cast``
     cast_threads : int, optional
@@ -67,7 +70,10 @@ class OffloadPolicy:
     norm : {"gpu", "cpu"}
         who takes the norm of the gradients that are on the host
     blocking : bool
-        the backward pass stands still until a gradient has come to its place
+        the backward pass stands still until a gradient has come to the host
+    gradient_buffers : int, optional
+        of the largest subgroup's gradients in fp32, for those on their way to drives: when all are full, the backward
+        pass stands still until all are written; None: as many as it takes
     serial : bool
         one thread does the CPU's update, its casts and the copies of weights in turn; else they are a pipeline
     each_micro_batch : bool
@@ -80,7 +86,11 @@ class OffloadPolicy:
     rolls_back : bool
         of ``validates``: they were not. The CPU takes its updates back, each as long as an update, and does them again
     buffers : int
-        subgroups that are on their way from or to drives, or wait for it, at a time
+        subgroups that are on their way from or to one kind of drive, or wait for it, at a time
+    read_ahead : bool
+        reads run ahead of the updates as far as there are buffers; else each follows the update before it
+    write_behind : bool
+        updates go on while their states are written; else each waits for the write before it
     staging : int
         subgroups whose state is on the GPU at a time to be updated there
     lock : bool
@@ -93,6 +103,7 @@ class OffloadPolicy:
 
     subgroup_size: int = 1_000_000_000
     pinned: bool = True
+    pinned_weights: bool | None = None
     binding: Literal["numa", "none"] = "numa"
     adam: Adam = "adam"
     cast: Cast = "update"
@@ -101,12 +112,15 @@ class OffloadPolicy:
     scales: bool = False
     norm: Updater = "gpu"
     blocking: bool = False
+    gradient_buffers: int | None = None
     serial: bool = False
     each_micro_batch: bool = True
     overlaps_forward: bool = False
     validates: bool = False
     rolls_back: bool = False
     buffers: int = 2
+    read_ahead: bool = True
+    write_behind: bool = True
     staging: int = 1
     lock: bool = False
 
@@ -157,7 +171,7 @@ class OffloadPolicy:
 
     def faults(self) -> Iterator[Fault]:
         """What is wrong with its settings, keys as ``plan.offload.stride``."""
-        for key in ("subgroup_size", "buffers", "staging", "cast_threads"):
+        for key in ("subgroup_size", "buffers", "gradient_buffers", "staging", "cast_threads"):
             value = getattr(self, key)
             if value is not None and (type(value) is not int or value < 1):
                 rule = "must be a whole number, at least 1"

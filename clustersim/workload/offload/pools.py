@@ -12,19 +12,20 @@ __all__ = ["BUFFERS", "STAGING", "STATES", "pools"]
 STATES = ("weights", "momentum", "variance")
 """What Adam keeps in fp32, 4 bytes a parameter each."""
 
-BUFFERS, STAGING = "host buffers", "staging"
+BUFFERS, STAGING = "buffers", "staging"
+_DRIVES = ("nvme", "file_system")
 
 
 def pools(policy: OffloadPolicy) -> Mapping[str, Pool]:
-    """Of a job with this policy: host buffers for subgroups on drives, room on the GPU for one state, locks of a node.
+    """Of a job with this policy: host buffers for each kind of drive, room on the GPU for one state, locks.
 
     Parameters
     ----------
     policy : OffloadPolicy
     """
-    found = {BUFFERS: Pool(capacity=policy.buffers)}
+    found = {f"{tier} {BUFFERS}": Pool(capacity=policy.buffers) for tier in _DRIVES}
     found |= {f"{STAGING} {state}": Pool(capacity=policy.staging) for state in STATES}
     if policy.lock:
-        ways = [(tier, way) for tier in ("nvme", "file_system") for way in ("read", "write")]
+        ways = [(tier, way) for tier in _DRIVES for way in ("read", "write")]
         found |= {f"{tier} {way} lock": Pool(capacity=1, scope="node") for tier, way in ways}
     return found

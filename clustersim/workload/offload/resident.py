@@ -21,8 +21,9 @@ def resident_bytes(
     """Bytes by memory key [B].
 
     What is off the GPU is counted in fp32, 4 bytes of weight and 8 of averages a parameter, with the gradient in the
-    format that it waits in and the weights as the passes read them. Buffers for what comes from drives hold the largest
-    subgroup with its gradient.
+    format that it waits in and the weights as the passes read them. Buffers for what comes from drives, a set for each
+    kind of drive, hold the largest subgroup with its gradient; the same memory takes gradients on their way in the
+    backward pass. What stays on the host from step to step keeps its place on the drives.
 
     Parameters
     ----------
@@ -40,7 +41,8 @@ def resident_bytes(
     waits, state = gradient_width(policy, width), WIDTH["fp32"] * len(STATES)
     stays: Counter[str] = Counter()
     held: Counter[str] = Counter()
-    from_drives = [0]
+    from_drives: dict[Tier, dict[str, int]] = {}
+    largest = max((subgroup.parameters for subgroup in subgroups), default=0)
     for subgroup in subgroups:
         n, place = subgroup.parameters, policy.place(subgroup)
         parts: tuple[tuple[str, Tier, int], ...] = (
@@ -55,10 +57,15 @@ def resident_bytes(
                 held[f"{_key(policy, tier)}/{category}"] += each * n
         if extra := policy.host_nbytes(subgroup):
             held[f"{_key(policy, 'host')}/copies"] += round(extra * n)
-        if place.states in _DRIVES or place.gradients in _DRIVES:
-            from_drives.append((state + waits) * n)
-    if len(from_drives) > 1:
-        held[f"{_key(policy, 'host')}/buffers"] += policy.buffers * max(from_drives)
+        for category, tier, each in parts[1:]:
+            if tier in _DRIVES:
+                from_drives.setdefault(tier, {})[category] = each
+    for widths in from_drives.values():
+        passing = (policy.gradient_buffers or 0) * widths.get("gradients", 0)
+        held[f"{_key(policy, 'host')}/buffers"] += max(policy.buffers * sum(widths.values()), passing) * largest
+    kept = [policy.kept(subgroups, step) for step in range(policy.period)]
+    if stay := max(sum(s.parameters for s in subgroups if s.index in indices) for indices in kept):
+        held[f"{_key(policy, 'host')}/cache"] += state * stay
     for category, n in stays.items():
         held[f"gpu/{category}"] += on_gpu[f"gpu/{category}"] * n // total
     if not policy.each_micro_batch:

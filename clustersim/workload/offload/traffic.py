@@ -15,9 +15,12 @@ _READS: dict[Tier, Literal["nvme_read", "fs_read"]] = {"nvme": "nvme_read", "fil
 _WRITES: dict[Tier, Literal["nvme_write", "fs_write"]] = {"nvme": "nvme_write", "file_system": "fs_write"}
 
 
-def copy(policy: OffloadPolicy, name: str, kind: Literal["h2d", "d2h"], nbytes: int) -> Copy:
-    """A copy between the GPU and the host's buffers."""
-    return Copy(name=name, kind=kind, nbytes=nbytes, pageable=not policy.pinned, memory=policy.memory)
+def copy(
+    policy: OffloadPolicy, name: str, kind: Literal["h2d", "d2h"], nbytes: int, *, pinned: bool | None = None
+) -> Copy:
+    """A copy between the GPU and the host's buffers, which are as the policy says or, where given, ``pinned``."""
+    pageable = not (policy.pinned if pinned is None else pinned)
+    return Copy(name=name, kind=kind, nbytes=nbytes, pageable=pageable, memory=policy.memory)
 
 
 def read(tier: Tier, name: str, nbytes: int) -> Storage:

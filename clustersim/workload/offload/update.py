@@ -136,6 +136,8 @@ class _Turns:
     first: dict[int, Sequence[int]] = field(default_factory=dict)
     last: dict[int, Sequence[int]] = field(default_factory=dict)
     arrived: dict[int, int] = field(default_factory=dict)
+    _before: list[int] = field(default_factory=list)
+    _written: list[int] = field(default_factory=list)
 
     def barrier(self, after: Sequence[int], parameters: int) -> int:
         """Every gradient is there, and the norm of so many parameters is known."""
@@ -191,10 +193,10 @@ class _Turns:
         if place.gradients in ("nvme", "file_system"):
             loads[place.gradients] = loads.get(place.gradients, 0) + gradient_width(self.policy, self.width)
         there = self._load(subgroup, loads, after)
-        held = {BUFFERS: 1} if loads else {}
+        held = {f"{next(iter(loads))} {BUFFERS}": 1} if loads else {}
         leaves = drive is not None and not stays
         on_gpu = self.policy.tier(subgroup) == "gpu"
-        ready = [*there, *after]
+        ready = [*there, *after, *self._written]
         write_update = self._on_gpu if on_gpu else self._on_cpu
         update, ends = write_update(subgroup, ready, gives={} if leaves else held, undo=undo)
         weights = update if on_gpu else self._weights(subgroup, update, late=late)
@@ -202,9 +204,11 @@ class _Turns:
         if leaves and drive:
             op = write(drive, "write optimizer state", _STATE * subgroup.parameters)
             ends.append(self._store(op, drive, ends[:1], gives=held))
+            self._written = [] if self.policy.write_behind else ends[-1:]
         if place.weights in ("nvme", "file_system"):
             op = write(place.weights, "write weights", WIDTH[self.recipe.weights] * subgroup.parameters)
             ends.append(self._store(op, place.weights, [weights]))
+        self._before = [] if self.policy.read_ahead else [weights]
         self.first.setdefault(subgroup.index, there or [number])
         self.last[subgroup.index] = sorted(set(ends))
         self.arrived[subgroup.index] = weights
@@ -214,8 +218,9 @@ class _Turns:
         numbers: list[int] = []
         for n, (tier, each) in enumerate(loads.items()):
             op = read(tier, "read optimizer state", each * subgroup.parameters)
-            takes = {**({BUFFERS: 1} if n == 0 else {}), **self._lock(tier, "read")}
-            numbers.append(self._add(op, after, takes=takes, gives=self._lock(tier, "read")))
+            takes = {**({f"{tier} {BUFFERS}": 1} if n == 0 else {}), **self._lock(tier, "read")}
+            waits = [*after, *self._before, *([] if self.policy.read_ahead else self._written)]
+            numbers.append(self._add(op, waits, takes=takes, gives=self._lock(tier, "read")))
         return numbers
 
     def _on_cpu(
@@ -226,6 +231,8 @@ class _Turns:
         last = list(after)
         if undo:
             last = [self._add(replace(self._update(subgroup), name="roll back"), last, stream="cpu")]
+        if policy.cast == "late" and self.width != _FULL:
+            last = [self._add(self._pass("cast gradients", (_FULL + self.width) * n), last, stream="cpu")]
         if policy.scales:
             last = [self._add(self._pass("scale gradients", 2 * _FULL * n), last, stream="cpu")]
         update = self._add(self._update(subgroup), last, stream="cpu", gives=gives)
@@ -236,7 +243,7 @@ class _Turns:
         policy, n = self.policy, subgroup.parameters
         width = WIDTH[self.recipe.weights]
         last, sent, cast = update, width, policy.cast_weights or policy.cast
-        if cast == "cpu" and width != _FULL:
+        if cast in ("cpu", "late") and width != _FULL:
             stream = "cpu" if policy.serial else "cast"
             last = self._add(self._pass("cast weights", (_FULL + width) * n), [last], stream=stream)
         elif cast == "gpu":
@@ -245,7 +252,9 @@ class _Turns:
             return last
         stream = "cpu" if policy.serial else "h2d"
         waits = [last, *self.exits] if late else [last]
-        last = self._add(copy(policy, "bring weights", "h2d", sent * n), waits, stream=stream)
+        last = self._add(
+            copy(policy, "bring weights", "h2d", sent * n, pinned=policy.pinned_weights), waits, stream=stream
+        )
         if sent != width:
             kernels = (memory_pass((sent + width) * n, dtype="fp32"),)
             back = Compute(name="cast weights", kind="cast", kernels=kernels, category="optimizer")

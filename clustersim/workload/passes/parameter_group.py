@@ -29,8 +29,9 @@ class ParameterGroup:
         what becomes of the gradients when the backward pass is through the blocks; empty where they are kept
     store : tuple[Op, ...]
         what becomes of them when they have left the GPU by ``reduce``
-    waits : bool
-        the backward pass goes on when all this is done
+    waits : int, optional
+        the backward pass goes on when the gradients have left and so many ops of ``store`` are through; None: it does
+        not wait
     gathered_nbytes : int
         held from the gathering to the last use [B]
     gradient_nbytes : int
@@ -48,7 +49,7 @@ class ParameterGroup:
     gather_again: tuple[Op, ...] = ()
     reduce: tuple[Op, ...] = ()
     store: tuple[Op, ...] = ()
-    waits: bool = False
+    waits: int | None = None
     gathered_nbytes: int = 0
     gradient_nbytes: int = 0
     keeps: bool = False
@@ -154,11 +155,11 @@ class Traffic:
         left = self._serial(group.reduce, after, end={GRADIENTS: -group.gradient_nbytes})[-1]
         if group.gradient_nbytes:
             self._chain.drains.append(left)
-        last = self._serial(group.store, [left])[-1] if group.store else left
+        stored = [left, *(self._serial(group.store, [left]) if group.store else ())]
         for b in group.blocks:
-            ready[b] = last
-        if group.waits:
-            self._chain.last = [*self._chain.last, last]
+            ready[b] = stored[-1]
+        if group.waits is not None:
+            self._chain.last = [*self._chain.last, stored[group.waits]]
 
     def _gather(self, place: int) -> None:
         group = self._order[place]
