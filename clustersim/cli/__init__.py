@@ -19,7 +19,19 @@ def app() -> App:
     from cyclopts import App, Parameter
 
     from clustersim import __version__
-    from clustersim.cli import calibrate, collective, compare, export, listing, memory, plot, run, show, validate
+    from clustersim.cli import (
+        calibrate,
+        collective,
+        compare,
+        export,
+        listing,
+        memory,
+        plot,
+        reproduce,
+        run,
+        show,
+        validate,
+    )
 
     commands = App(
         name="clustersim",
@@ -32,6 +44,7 @@ def app() -> App:
     commands.command(memory.memory)
     commands.command(calibrate.calibrate)
     commands.command(validate.validate)
+    commands.command(reproduce.reproduce)
     commands.command(compare.compare)
     commands.command(plot.plot)
     commands.command(export.export)

@@ -28,6 +28,7 @@ def test_the_commands_there_are() -> None:
         "memory",
         "calibrate",
         "validate",
+        "reproduce",
         "list",
         "show",
         "plot",

@@ -27,6 +27,7 @@ GPUS_PER_NODE = {
     "gh200-quad": 4,
     "h100-pcie-pairs": 4,
     "perlmutter": 4,
+    "two-sites-t4": 2,
     "workstation-4090": 4,
 }
 

@@ -8,39 +8,27 @@ crossing is looked for over that of the cards, rails of 400 Gb/s a GPU, and slow
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from clustersim.analysis.summary import summary
 from clustersim.library.job import load_job
-from clustersim.study.point import run_point
+from clustersim.study.reproduce import Runs
+from clustersim.study.reproduce.charllm_ppt import split_step
 
 MIXES = [("gpt3-175b", 8, 4), *(("llama-3-70b", tp, 16 // tp) for tp in (8, 4, 2, 1))]
 """Tensor-parallel ranks and stages on 32 GPUs; 64 have twice the stages."""
 
 
-@cache
-def step(card: str, tp: int, pp: int, **changes: str | int) -> dict[str, Any]:
-    setup = load_job(card)
-    dp = 8 * setup.value("nodes") // (tp * pp)
+RUNS = Runs()
+
+
+def step(card: str, tp: int, pp: int, **changes: str | int) -> Mapping[str, Any]:
+    dp = 8 * load_job(card).value("nodes") // (tp * pp)
     values: dict[str, Any] = {"plan.tp": tp, "plan.pp": pp, "plan.dp": dp}
     values |= {key.replace("__", "."): value for key, value in changes.items()}
-    return dict(summary(run_point(setup.with_values(values))))
-
-
-@cache
-def split_step(card: str, micro_batch: int, share: float) -> dict[str, Any]:
-    """A step of fully sharded data parallelism over one port a node that has a share of 400 Gb/s."""
-    setup = load_job(card)
-    nodes = setup.value("nodes")
-    values: dict[str, Any] = {"plan.tp": 1, "plan.pp": 1, "plan.dp": 8 * nodes, "plan.zero": 0, "plan.fsdp": True}
-    values |= {"plan.overlap_dp": True, "micro_batch": micro_batch, "nics_per_node": 1}
-    if share < 1:
-        ports = (f"node{node}/nic0.{way}" for node in range(nodes) for way in ("tx", "rx"))
-        values["perturb.slow_links"] = dict.fromkeys(ports, share)
-    return dict(summary(run_point(setup.with_values(values))))
+    return RUNS.step(card, values)
 
 
 @pytest.mark.parametrize(("model", "tp", "pp"), MIXES)
@@ -65,9 +53,8 @@ def test_fewer_gpus_with_more_memory_win_once_the_network_decides() -> None:
     """The larger memory takes twice the micro-batch, so weights are gathered as often with half the ranks."""
 
     def gain(share: float) -> float:
-        few, many = split_step("llama-3-70b-h200-32", 4, share), split_step("llama-3-70b-h100-64", 2, share)
-        assert few["status"] == many["status"] == "ok"
-        return float(few["step_time_s"] / many["step_time_s"])
+        few, many = "llama-3-70b-h200-32", "llama-3-70b-h100-64"
+        return split_step(RUNS, few, 4, share) / split_step(RUNS, many, 2, share)
 
     gains = [gain(share) for share in (1, 0.5, 0.25)]
     assert gains == sorted(gains, reverse=True)
