@@ -1,6 +1,6 @@
 """A fragment: the ops of one chunk for one micro-batch, and the chain that writes it.
 
-Kernels stand on the stream ``compute``, collectives on one stream for each slot, the host's work on ``host``. Bytes
+Kernels stand on the stream ``compute``, collectives on one stream for each slot, the host's work on ``cpu work``. Bytes
 are counted under these keys: ``gpu/activations`` from forward to backward, ``gpu/workspace`` while an op runs,
 ``gpu/communication`` for what is on its way to or from another stage, ``gpu/weights`` and ``gpu/gradients`` for
 gathered weights and for gradients that are yet to be reduced.
@@ -22,14 +22,14 @@ WEIGHTS, GRADIENTS = "gpu/weights", "gpu/gradients"
 
 
 def stream_of(op: Op) -> str:
-    """The stream of an op: ``compute``, a collective's slot, ``h2d`` and ``d2h``, ``nvme_read`` …, or ``host``."""
+    """The stream of an op: ``compute``, a collective's slot, ``h2d`` and ``d2h``, ``nvme_read`` …, or ``cpu work``."""
     match op:
         case Collective():
             return op.slot
         case Copy() | Storage():
             return op.kind
         case HostWork():
-            return "host"
+            return "cpu work"
         case _:
             return "compute"
 
