@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from clustersim.hardware.gpu import GPU, Efficiency
 from clustersim.hardware.kernel import Kernel
@@ -32,6 +33,7 @@ class Lane:
         self.program = Program(f"rank {rank}")
         self.times: list[list[tuple[int, int, int]]] = []
         self.causes: list[tuple[int, int]] = []
+        self.waits: list[tuple[int, str]] = []
 
     def add(
         self,
@@ -39,9 +41,13 @@ class Lane:
         *times: tuple[int, int, int],
         stream: str = "compute",
         cause: tuple[int, int] = (-1, -1),
+        waits_for: str = "",
         **labels: object,
     ) -> int:
-        """``op`` with (ready, start, end) in each round; ``cause`` is (lane, flat op number)."""
+        """``op`` with (ready, start, end) in each round; ``cause`` is (lane, flat op number), ``waits_for`` a pool."""
+        if waits_for:
+            self.waits.append((len(self.times), waits_for))
+            labels["takes"] = {waits_for: 1}
         self.times.append(list(times))
         self.causes.append(cause)
         return self.program.add(op, stream=stream, **labels)  # type: ignore[arg-type]
@@ -67,7 +73,15 @@ class Lane:
             cause_op=cause[1],
             bound=np.zeros(table.shape[1], np.int32),
             groups=self.groups,
+            pooled=self._pooled(rounds),
         )
+
+    def _pooled(self, rounds: int) -> NDArray[np.int64]:
+        pools = self.program.arrays().pools
+        flat = [
+            (number * len(self.times) + op, pools.index(pool)) for number in range(rounds) for op, pool in self.waits
+        ]
+        return np.array(flat, np.int64).reshape(-1, 2)
 
 
 @dataclass

@@ -17,11 +17,12 @@ from clustersim.workload.op import Collective
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["axes_of_lanes", "breakdown", "breakdown_ns"]
+__all__ = ["axes_of_lanes", "breakdown", "breakdown_ns", "pools_of_lanes"]
 
 
 def breakdown(trace: pd.DataFrame) -> pd.DataFrame:
-    """Split each step of each rank into compute, exposed communication by axis, exposed copies, host, bubble and wait.
+    """Split each step of each rank into compute, exposed communication by axis, exposed copies, host, bubble and wait,
+    for other ranks and for each pool that was short.
 
     The classes and what puts an instant into one are defined in :mod:`clustersim.analysis.partition`.
 
@@ -41,9 +42,11 @@ def breakdown(trace: pd.DataFrame) -> pd.DataFrame:
 
     group_axis = [group.split("/")[0] for group in _values(trace["group"])]
     axes = axes_of(group_axis)
-    names = class_names(axes)
+    pools = tuple(sorted({str(pool) for pool in trace["pool"].unique()} - {""}))
+    names = class_names(axes, pools)
     axis = _recode(trace["group"], [axes.index(a) if a else 0 for a in group_axis])
     category = _recode(trace["category"], [CATEGORIES.index(c) for c in _values(trace["category"])])
+    pool = _recode(trace["pool"], [pools.index(p) if p in pools else -1 for p in _values(trace["pool"])])
     columns = {name: trace[name].to_numpy() for name in ("ready_ns", "start_ns", "end_ns")}
     rank, multiplicity = trace["rank"].to_numpy(), trace["multiplicity"].to_numpy()
 
@@ -57,6 +60,8 @@ def breakdown(trace: pd.DataFrame) -> pd.DataFrame:
                 axis=axis[of_rank],
                 edges_ns=edges,
                 num_axes=len(axes),
+                pool=pool[of_rank],
+                num_pools=len(pools),
             )
             piece: dict[str, object] = {"run": run, "step": steps, "rank": rank[of_rank[0]]}
             piece |= {"multiplicity": multiplicity[of_rank[0]], "duration": np.diff(edges) / 1e9}
@@ -67,7 +72,9 @@ def breakdown(trace: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(pieces, ignore_index=True).sort_values(["run", "step", "rank"], ignore_index=True)
 
 
-def breakdown_ns(lane: LaneRecord, edges_ns: NDArray[np.int64], axes: Sequence[str] = AXES) -> NDArray[np.int64]:
+def breakdown_ns(
+    lane: LaneRecord, edges_ns: NDArray[np.int64], axes: Sequence[str] = AXES, pools: Sequence[str] = ()
+) -> NDArray[np.int64]:
     """The same for one lane of a record, without a DataFrame.
 
     Parameters
@@ -77,15 +84,19 @@ def breakdown_ns(lane: LaneRecord, edges_ns: NDArray[np.int64], axes: Sequence[s
         from :func:`clustersim.trace.steps.step_edges` [ns]
     axes : Sequence[str]
         from :func:`axes_of_lanes`
+    pools : Sequence[str]
+        from :func:`pools_of_lanes`
 
     Returns
     -------
-    NDArray[int64], shape (num_steps, len(class_names(axes)))
+    NDArray[int64], shape (num_steps, len(class_names(axes, pools)))
         [ns]
     """
     ops = lane.arrays.ops
     category = np.array([CATEGORIES.index(o.category) for o in ops], np.int64)[lane.ops]
     axis = np.array([axes.index(_axis(lane, o)) if isinstance(o, Collective) else 0 for o in ops], np.int64)[lane.ops]
+    pool = np.full(len(category), -1, np.int64)
+    pool[lane.pooled[:, 0]] = [pools.index(lane.arrays.pools[k]) for k in lane.pooled[:, 1].tolist()]
     ended = lane.end_ns >= 0
     return partition(
         ready_ns=lane.ready_ns[ended],
@@ -95,12 +106,19 @@ def breakdown_ns(lane: LaneRecord, edges_ns: NDArray[np.int64], axes: Sequence[s
         axis=axis[ended],
         edges_ns=edges_ns,
         num_axes=len(axes),
+        pool=pool[ended] if pools else None,
+        num_pools=len(pools),
     )
 
 
 def axes_of_lanes(lanes: Sequence[LaneRecord]) -> tuple[str, ...]:
     """The axes that the lanes communicate on, :data:`~clustersim.analysis.partition.AXES` first."""
     return axes_of([name.split("/")[0] for lane in lanes for name in lane.groups.values()])
+
+
+def pools_of_lanes(lanes: Sequence[LaneRecord]) -> tuple[str, ...]:
+    """The pools that kept an op of the lanes waiting, by name."""
+    return tuple(sorted({lane.arrays.pools[k] for lane in lanes for k in np.unique(lane.pooled[:, 1]).tolist()}))
 
 
 def _axis(lane: LaneRecord, op: Collective) -> str:

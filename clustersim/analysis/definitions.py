@@ -50,6 +50,10 @@ _DEFINITIONS = {
     "breakdown_s.host": "The host works, and none of the above [s].",
     "breakdown_s.bubble": "Nothing is there to do, or only a pipeline neighbour's data is waited for [s].",
     "breakdown_s.wait": "Other members of a group, or a pool, are waited for, and none of the above [s].",
+    "pool_wait_s": (
+        "Of breakdown_s.wait, by its name, what is waited for a pool that others hold, such as pinned buffers or the "
+        "lock of a drive; pools that nobody waited for are left out [s]."
+    ),
     "peak_memory_bytes": "Most bytes held at one instant by the worst rank, by tier [B].",
     "out_of_memory": (
         "What does not fit by the most bytes: rank, stage, op, category at the peak, tier, needed, capacity, over [B]; "

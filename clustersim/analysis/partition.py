@@ -10,12 +10,13 @@ op on any rank. At each instant a rank is in the first of these that holds:
 5. the host is working: ``host``
 6. a tp, cp or ep collective waits for its members: ``wait``, since the layer cannot go on without it
 7. a communication on pp waits for its peer: ``bubble``
-8. any other op waits, for members of its group or for a pool: ``wait``
-9. the host issues kernels, and none is there to run: ``host``
-10. nothing is there to do: ``bubble``
+8. an op waits for a pool that others hold: ``wait`` of its name, ``wait.pinned``; the first of several by name
+9. any other op waits for members of its group: ``wait``
+10. the host issues kernels, and none is there to run: ``host``
+11. nothing is there to do: ``bubble``
 
-An op works from its start to its end and waits from its readiness to its start. It counts in the step in whose time it
-runs, whichever step it belongs to.
+An op works from its start to its end and waits from its readiness to its start: for a pool where that let it start in
+the end. It counts in the step in whose time it runs, whichever step it belongs to.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ def axes_of(names: Sequence[str]) -> tuple[str, ...]:
     return AXES + tuple(sorted({name for name in names if name} - set(AXES)))
 
 
-def class_names(axes: Sequence[str] = AXES) -> tuple[str, ...]:
+def class_names(axes: Sequence[str] = AXES, pools: Sequence[str] = ()) -> tuple[str, ...]:
     """The classes, in the order of the columns of :func:`partition`."""
     exposed = (f"exposed_comm.{axis}" for axis in axes)
-    return ("compute", "optimizer", *exposed, "exposed_copy", "host", "bubble", "wait")
+    waits = (f"wait.{pool}" for pool in pools)
+    return ("compute", "optimizer", *exposed, "exposed_copy", "host", "bubble", "wait", *waits)
 
 
 def partition(
@@ -57,6 +59,8 @@ def partition(
     axis: NDArray[np.integer],
     edges_ns: NDArray[np.int64],
     num_axes: int = len(AXES),
+    pool: NDArray[np.integer] | None = None,
+    num_pools: int = 0,
 ) -> NDArray[np.int64]:
     """Split the steps of one rank by what it does.
 
@@ -72,6 +76,10 @@ def partition(
         where each step begins and the last one ends, not decreasing [ns]
     num_axes : int
         number of axes
+    pool : NDArray[integer], shape (n,), optional
+        index into the pools that are waited for, by name; -1 for an op that no pool kept waiting
+    num_pools : int
+        number of pools
 
     Returns
     -------
@@ -79,11 +87,14 @@ def partition(
         [ns]; each row sums to the length of its step, to the nanosecond
     """
     copy, host = 2 + num_axes, 3 + num_axes
-    in_layer, pipeline, other, launch, nothing = host + 1, host + 2, host + 3, host + 4, host + 5
+    in_layer, pipeline, pools = host + 1, host + 2, host + 3
+    other, launch, nothing = pools + num_pools, pools + num_pools + 1, pools + num_pools + 2
     is_communication = category == _COMMUNICATION
     works = np.array([0, 1, 0, copy, copy, host, launch])[category] + np.where(is_communication, 2 + axis, 0)
     waits = np.where(is_communication & np.isin(axis, _IN_LAYER), in_layer, other)
     waits[is_communication & (axis == _PP)] = pipeline
+    if pool is not None:
+        waits = np.where(pool >= 0, pools + pool, waits)
 
     waiting = start_ns > ready_ns
     begins = np.concatenate((start_ns, ready_ns[waiting]))
@@ -92,8 +103,8 @@ def partition(
     first_level = _strongest(begins, stops, levels, edges_ns, nothing)
 
     bubble, wait = host + 1, host + 2
-    class_of_level = np.r_[0 : host + 1, wait, bubble, wait, host, bubble]
-    result = np.zeros((len(first_level), wait + 1), np.int64)
+    class_of_level = np.r_[0 : host + 1, wait, bubble, wait + 1 : wait + 1 + num_pools, wait, host, bubble]
+    result = np.zeros((len(first_level), wait + 1 + num_pools), np.int64)
     for level, column in enumerate(class_of_level):
         result[:, column] += first_level[:, level]
     return result

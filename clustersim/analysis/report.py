@@ -94,6 +94,9 @@ def _rows(answer: Mapping[str, Any], topology: Topology) -> list[tuple[str, str,
     capacity = min(topology.gpus[k].memory_bytes for k in used.tolist())
     waited = answer["breakdown_s"]["host"]
     host = [("host", _percent(waited / step), "GPUs wait for it")] if waited and step else []
+    waits = {pool: s for pool, s in answer["pool_wait_s"].items() if s and step}
+    by_pool = ", ".join(f"{pool} {_percent(s / step)}" for pool, s in waits.items())
+    pools = [("pools", _percent(sum(waits.values()) / step), f"waited for: {by_pool}")] if waits else []
     rows = [
         ("step time", seconds_text(step), _between(answer["step_time_interval_s"])),
         (f"{unit}/s", _number(answer[f"{unit}_per_s"]), f"{_number(answer[f'{unit}_per_s_per_gpu'])} per GPU"),
@@ -101,6 +104,7 @@ def _rows(answer: Mapping[str, Any], topology: Topology) -> list[tuple[str, str,
         ("bubble", _percent(answer["bubble_fraction"]), ""),
         ("exposed comm", _percent(answer["exposed_comm_fraction"]), by_axis),
         *host,
+        *pools,
         ("peak memory", bytes_text(held.get("gpu", 0)), f"of {bytes_text(capacity)} a GPU"),
     ]
     rows += [(f"  {tier}", bytes_text(nbytes), "") for tier, nbytes in held.items() if tier != "gpu"]

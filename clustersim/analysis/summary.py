@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.analysis.breakdown import axes_of_lanes, breakdown_ns
+from clustersim.analysis.breakdown import axes_of_lanes, breakdown_ns, pools_of_lanes
 from clustersim.analysis.fits import out_of_memory
 from clustersim.analysis.memory import peak
 from clustersim.analysis.partition import class_names
@@ -115,7 +115,7 @@ def _of_job(run: Run, number: int) -> dict[str, Any]:
     duration_ns = np.diff(edges)
     steady = _steady_steps(duration_ns, max((lane.arrays.period for lane in lanes), default=1))
     step_s = float(duration_ns[steady].mean()) / 1e9 if len(steady) else 0.0
-    breakdown = _breakdown_s(lanes, edges, steady)
+    breakdown, pool_wait = _breakdown_s(lanes, edges, steady)
     ledger = job.ledger
     num_gpus = job.num_ranks if job.devices is None else len(np.unique(job.devices))
     peak_flop_per_s, notes = _peak_flop_per_s(job, run.topology)
@@ -143,6 +143,7 @@ def _of_job(run: Run, number: int) -> dict[str, Any]:
         "bubble_fraction": breakdown["bubble"] / step_s if step_s else None,
         "exposed_comm_fraction": sum(breakdown["exposed_comm"].values()) / step_s if step_s else None,
         "breakdown_s": breakdown,
+        "pool_wait_s": pool_wait,
         "peak_memory_bytes": _peak_bytes(lanes),
         "plan": job.plan,
         "num_ranks": job.num_ranks,
@@ -174,22 +175,27 @@ def _steady_steps(duration_ns: NDArray[np.int64], period: int) -> NDArray[np.int
     return by_duration[(len(by_duration) - 1) // 2 : len(by_duration) // 2 + 1]
 
 
-def _breakdown_s(lanes: Sequence[LaneRecord], edges: NDArray[np.int64], steps: NDArray[np.int64]) -> dict[str, Any]:
-    """Mean over ranks and over ``steps`` of the time in each class [s]."""
-    axes = axes_of_lanes(lanes)
-    names = class_names(axes)
+def _breakdown_s(
+    lanes: Sequence[LaneRecord], edges: NDArray[np.int64], steps: NDArray[np.int64]
+) -> tuple[dict[str, Any], dict[str, float | None]]:
+    """Mean over ranks and over ``steps`` of the time in each class, and of what is waited for by pool [s]."""
+    axes, pools = axes_of_lanes(lanes), pools_of_lanes(lanes)
+    names = class_names(axes, pools)
     mean: list[float | None] = [None] * len(names)
     if len(steps):
         num_ranks = sum(lane.multiplicity for lane in lanes)
-        total = sum(lane.multiplicity * breakdown_ns(lane, edges, axes)[steps].sum(axis=0) for lane in lanes)
+        total = sum(lane.multiplicity * breakdown_ns(lane, edges, axes, pools)[steps].sum(axis=0) for lane in lanes)
         mean = [int(ns) / (num_ranks * len(steps)) / 1e9 for ns in np.asarray(total)]
     seconds = dict(zip(names, mean, strict=True))
+    by_pool = {pool: seconds[f"wait.{pool}"] for pool in pools}
+    waited = [value for value in (seconds["wait"], *by_pool.values()) if value is not None]
     return {
         "compute": seconds["compute"],
         "optimizer": seconds["optimizer"],
         "exposed_comm": {axis: seconds[f"exposed_comm.{axis}"] for axis in axes},
-        **{name: seconds[name] for name in ("exposed_copy", "host", "bubble", "wait")},
-    }
+        **{name: seconds[name] for name in ("exposed_copy", "host", "bubble")},
+        "wait": sum(waited) if waited else None,
+    }, by_pool
 
 
 def _peak_flop_per_s(job: Job, topology: Topology) -> tuple[float, list[str]]:

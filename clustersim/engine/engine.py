@@ -351,7 +351,7 @@ class Engine:
                         self._begin_elastic(lane, j, now)
                 elastic.clear()
             elif self.stores.changed:
-                for lane, j in self.stores.grant():
+                for lane, j in self.stores.grant(now):
                     self._begin(lane, j, lane.granted[j], now)
             else:
                 break

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.engine.causes import join, pass_by, readiness, waits
 from clustersim.engine.engine import Engine
 from clustersim.engine.lane import Lane, Rendezvous
 from clustersim.engine.timed import fractions, timed_work
@@ -39,7 +37,7 @@ def record(engine: Engine, steps: int, status: str = "ok", message: str = "") ->
     ready, cause = (
         zip(
             *[
-                _ready(lane, end, engine.launched.get(lane.spec.job, -1))
+                readiness(lane, end, engine.launched.get(lane.spec.job, -1))
                 for lane, end in zip(engine.lanes, ends, strict=True)
             ],
             strict=True,
@@ -49,18 +47,20 @@ def record(engine: Engine, steps: int, status: str = "ok", message: str = "") ->
     )
     cause_lane = [np.where(c >= 0, k, -1).astype(np.int32) for k, c in enumerate(cause)]
     cause_op = [c.astype(np.int32) for c in cause]
+    arrived, pooled = waits(engine, number, ready, cause_lane, cause_op, starts)
     bound = [_own_bounds(lane, bounds) for lane in engine.lanes]
     for meeting in engine.rendezvous:
-        _join(meeting, number, ready, cause, cause_lane, cause_op, starts)
+        join(meeting, number, arrived, cause_lane, cause_op, starts)
         _joint_bounds(meeting, number, bound, bounds)
     _limits(engine, number, bound, bounds)
     timed = timed_work(scene, engine.lanes)
     left_out = [_behind(lane, steps) for lane in engine.lanes]
     if any(map(np.any, left_out)):
-        _pass_by(left_out, cause_lane, cause_op)
+        pass_by(left_out, cause_lane, cause_op)
         for out, *columns in zip(left_out, starts, ends, ready, cause_lane, cause_op, strict=True):
             for column in columns:
                 column[out] = -1
+        pooled = [table[~out[table[:, 0]]] for table, out in zip(pooled, left_out, strict=True)]
     lanes = tuple(
         LaneRecord(
             job=lane.spec.job,
@@ -74,6 +74,7 @@ def record(engine: Engine, steps: int, status: str = "ok", message: str = "") ->
             cause_lane=cause_lane[k],
             cause_op=cause_op[k],
             bound=bound[k],
+            pooled=pooled[k],
             groups={slot: scene.rendezvous[r].name for slot, r in lane.spec.rendezvous.items()},
         )
         for k, lane in enumerate(engine.lanes)
@@ -89,76 +90,6 @@ def record(engine: Engine, steps: int, status: str = "ok", message: str = "") ->
         status=status,
         message=message,
     )
-
-
-def _ready(lane: Lane, end: NDArray[np.int64], launched: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """When each op's predecessors had all ended, and the one that ended last (of several, the first in the program)."""
-    n = len(end)
-    ready = np.full(n, launched, dtype=np.int64)
-    cause = np.full(n, -1, dtype=np.int64)
-    edges = lane.flat.edges
-    if len(edges):
-        first = np.flatnonzero(np.concatenate([[True], edges[1:, 1] != edges[:-1, 1]]))
-        after = edges[first, 1]
-        times = np.where(end[edges[:, 0]] < 0, np.iinfo(np.int64).max, end[edges[:, 0]])
-        last = np.maximum.reduceat(times, first)
-        is_last = times == np.repeat(last, np.diff(np.append(first, len(edges))))
-        cause[after] = np.minimum.reduceat(np.where(is_last, edges[:, 0], n), first)
-        open_ended = last == np.iinfo(np.int64).max
-        ready[after] = np.where(open_ended, -1, last)
-        cause[after[open_ended]] = -1
-    return ready, cause
-
-
-def _join(
-    meeting: Rendezvous,
-    number: dict[Lane, int],
-    ready: Sequence[NDArray[np.int64]],
-    cause: Sequence[NDArray[np.int64]],
-    cause_lane: list[NDArray[np.int32]],
-    cause_op: list[NDArray[np.int32]],
-    starts: list[NDArray[np.int64]],
-) -> None:
-    """A collective starts with its last member, so what released that member is the cause for all."""
-    rounds = min(len(ops) for _, ops in meeting.members)
-    if not rounds:
-        return
-    lanes = [number[lane] for lane, _ in meeting.members]
-    ops = [np.array(ops[:rounds], dtype=np.int64) for _, ops in meeting.members]
-    arrival = np.stack(
-        [np.where(ready[k][i] < 0, np.iinfo(np.int64).max, ready[k][i]) for k, i in zip(lanes, ops, strict=True)]
-    )
-    last = np.argmax(arrival, axis=0)
-    column = np.arange(rounds)
-    released_by = np.stack([cause[k][i] for k, i in zip(lanes, ops, strict=True)])[last, column]
-    in_lane = np.where(released_by >= 0, np.array(lanes, dtype=np.int64)[last], -1)
-    for k, i in zip(lanes, ops, strict=True):
-        started = starts[k][i] >= 0
-        cause_lane[k][i[started]] = in_lane[started]
-        cause_op[k][i[started]] = released_by[started]
-
-
-def _behind(lane: Lane, steps: int) -> NDArray[np.bool_]:
-    """Ops of steps behind the last one that was asked for."""
-    arrays = lane.flat.arrays
-    step = np.arange(lane.flat.rounds)[:, None] * arrays.period + arrays.step
-    return (step >= steps).reshape(-1)
-
-
-def _pass_by(
-    left_out: Sequence[NDArray[np.bool_]], cause_lane: list[NDArray[np.int32]], cause_op: list[NDArray[np.int32]]
-) -> None:
-    """Name the cause of what caused an op where this is left out, in place, until it is not."""
-    first = np.concatenate([[0], np.cumsum([len(out) for out in left_out])])
-    out = np.concatenate(left_out)
-    lane, op = np.concatenate(cause_lane), np.concatenate(cause_op)
-    cause = np.where(op < 0, -1, first[lane] + op)
-    while (at := np.flatnonzero(~out & (cause >= 0) & out[cause])).size:
-        cause[at] = cause[cause[at]]
-    found = np.where(cause < 0, -1, np.searchsorted(first, cause, side="right") - 1)
-    for k, (a, b) in enumerate(pairwise(first.tolist())):
-        cause_lane[k][:] = found[a:b]
-        cause_op[k][:] = np.where(cause[a:b] < 0, -1, cause[a:b] - first[found[a:b]])
 
 
 def _own_bounds(lane: Lane, bounds: dict[str, int]) -> NDArray[np.int32]:
@@ -192,3 +123,10 @@ def _limits(engine: Engine, number: dict[Lane, int], bound: list[NDArray[np.int3
         code = names[held_by]
         for lane, op in [(owner, k)] if isinstance(owner, Lane) else [(lane, ops[k]) for lane, ops in owner.members]:
             bound[number[lane]][op] = code
+
+
+def _behind(lane: Lane, steps: int) -> NDArray[np.bool_]:
+    """Ops of steps behind the last one that was asked for."""
+    arrays = lane.flat.arrays
+    step = np.arange(lane.flat.rounds)[:, None] * arrays.period + arrays.step
+    return (step >= steps).reshape(-1)

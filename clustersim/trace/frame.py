@@ -151,6 +151,10 @@ def _assemble(record: Record, rows: Sequence[_Rows]) -> pd.DataFrame:
         np.subtract(lane.start_ns, lane.ready_ns, out=columns["wait_ns"][place])
         columns["cause"][place] = np.where(lane.cause_op < 0, -1, first[lane.cause_lane] + lane.cause_op)
         columns["bound"][place] = lane.bound
+        columns["pool"][place] = categorical["pool"].code("")
+        if len(lane.pooled):
+            pools = categorical["pool"].codes(lane.arrays.pools)
+            columns["pool"][place][lane.pooled[:, 0]] = pools[lane.pooled[:, 1]]
         label[place] = np.arange(first[row.lane], first[row.lane] + length)
     categorical["bound"].codes(record.bounds)
 

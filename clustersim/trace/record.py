@@ -36,9 +36,12 @@ class LaneRecord:
     start_ns, end_ns, ready_ns : NDArray[int64], shape (N,)
         [ns]; -1 for an op that never started (or never ended, or never became ready)
     cause_lane, cause_op : NDArray[int32], shape (N,)
-        lane and flat op number whose end let the op start; -1: the launch
+        lane and flat op number whose end let the op start, as what it waited for or as what gave it back to a pool;
+        -1: the launch
     bound : NDArray[int32], shape (N,)
         index into ``Record.bounds``
+    pooled : NDArray[int64], shape (w, 2)
+        (flat op, index into ``arrays.pools``) of the ops that a pool let start when it had been given back to
     groups : dict[str, str]
         slot -> the representative's group as the trace names it: ``tp/tp/3``
     """
@@ -55,6 +58,7 @@ class LaneRecord:
     cause_op: NDArray[np.int32]
     bound: NDArray[np.int32]
     groups: dict[str, str]
+    pooled: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
 
     @property
     def rounds(self) -> int:

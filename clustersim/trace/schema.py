@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 __all__ = ["CATEGORIES", "COLUMNS", "SCHEMA_VERSION", "Column"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the trace's columns and of the summary's fields; grows when one changes its meaning."""
 
 CATEGORIES = ("compute", "optimizer", "communication", "copy", "storage", "host", "launch")
@@ -41,6 +41,7 @@ COLUMNS = (
     Column("end_ns", "int64", "when it ended [ns]"),
     Column("wait_ns", "int64", "start - ready: waiting for other ranks, or for a pool [ns]"),
     Column("cause", "int64", "index label (in the run's trace) of the op whose end let it start; -1: the launch"),
+    Column("pool", "category", "pool that was short and that it waited for, '' where it waited for none"),
     Column("bound", "category", "what set its duration: tensor, vector, hbm, launch, latency, or a resource"),
     Column("nbytes", "int64", "payload of a collective or copy, HBM traffic of a kernel [B]"),
     Column("flops", "int64", "floating-point operations [FLOP]"),

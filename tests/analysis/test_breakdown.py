@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustersim.analysis import breakdown
-from clustersim.analysis.breakdown import axes_of_lanes, breakdown_ns
+from clustersim.analysis import breakdown, summary
+from clustersim.analysis.breakdown import axes_of_lanes, breakdown_ns, pools_of_lanes
 from clustersim.analysis.partition import class_names
 from clustersim.trace.frame import frame
 from clustersim.trace.steps import step_edges
@@ -59,6 +59,26 @@ def test_each_class_by_hand(pipeline):
     }
 
 
+def test_waiting_for_a_pool_has_its_name(scene):
+    """A copy waits for a pinned buffer and a drive for its lock; of both at once the first by name counts."""
+    lane = scene.lane()
+    lane.add(scene.compute(), (0, 0, 50))
+    lane.add(scene.copy("d2h"), (40, 80, 100), stream="copy", waits_for="pinned")
+    lane.add(scene.drive(), (60, 110, 120), stream="drive", waits_for="lock")
+    table = breakdown(frame(scene.record()))
+    assert list(frame(scene.record())["pool"]) == ["", "pinned", "lock"]
+    spent = {name: round(table.loc[0, name] * 1e9) for name in class_names(pools=["lock", "pinned"])}
+    assert {name: ns for name, ns in spent.items() if ns} == {
+        "compute": 50,
+        "exposed_copy": 30,
+        "wait.lock": 30,
+        "wait.pinned": 10,
+    }
+    said = summary(scene.run())
+    assert said["pool_wait_s"] == {"lock": 30e-9, "pinned": 10e-9}
+    assert said["breakdown_s"]["wait"] == pytest.approx(40e-9)
+
+
 def test_time_counts_in_the_step_in_which_it_runs(scene):
     fast = scene.lane(rank=0)
     fast.add(scene.compute(), (0, 0, 10), (10, 10, 20))
@@ -93,22 +113,25 @@ def test_an_empty_trace_has_an_empty_breakdown(pipeline):
 
 
 times = st.tuples(st.integers(0, 40), st.integers(0, 15), st.integers(0, 20)).map(lambda t: (t[0], t[0] + t[1], sum(t)))
+pools = st.sampled_from(["", "", "pinned", "lock"])
 kinds = st.sampled_from(["compute", "optimizer", "copy", "drive", "host", "tp", "pp", "dp", "ep", "cp"])
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.lists(st.tuples(kinds, times, times), min_size=1, max_size=6), min_size=1, max_size=4))
+@given(st.lists(st.lists(st.tuples(kinds, pools, times, times), min_size=1, max_size=6), min_size=1, max_size=4))
 def test_partitions_each_step_exactly_and_frame_and_record_agree(new_scene, lanes):
     scene = new_scene()
     for rank, rows in enumerate(lanes):
         lane = scene.lane(rank=rank)
-        for kind, *when in rows:
-            lane.add(scene.collective(kind) if len(kind) == 2 else getattr(scene, kind)(), *when)
+        for kind, pool, *when in rows:
+            op = scene.collective(kind) if len(kind) == 2 else getattr(scene, kind)()
+            lane.add(op, *when, waits_for=pool)
     record = scene.record()
     edges = step_edges(record.lanes)
     table = breakdown(frame(record)).set_index(["rank", "step"])
     for lane in record.lanes:
-        spent = breakdown_ns(lane, edges, axes_of_lanes(record.lanes))
+        waited = pools_of_lanes(record.lanes)
+        spent = breakdown_ns(lane, edges, axes_of_lanes(record.lanes), waited)
         np.testing.assert_array_equal(spent.sum(axis=1), np.diff(edges))
-        in_ns = np.rint(table.loc[lane.rank, list(CLASSES)].to_numpy(float) * 1e9).astype(np.int64)
+        in_ns = np.rint(table.loc[lane.rank, list(class_names(pools=waited))].to_numpy(float) * 1e9).astype(np.int64)
         np.testing.assert_array_equal(in_ns, spent)

@@ -10,7 +10,8 @@ from clustersim.analysis.partition import AXES, axes_of, class_names, partition
 from clustersim.trace.schema import CATEGORIES
 
 AXES_AND_ONE = axes_of(["tp", "edp", ""])
-NAMES = class_names(AXES_AND_ONE)
+POOLS = ("lock", "pinned")
+NAMES = class_names(AXES_AND_ONE, POOLS)
 
 ops = st.lists(
     st.tuples(
@@ -19,6 +20,7 @@ ops = st.lists(
         st.integers(0, 8),
         st.sampled_from(CATEGORIES),
         st.sampled_from(AXES_AND_ONE),
+        st.sampled_from(["", "", *POOLS]),
     ),
     max_size=12,
 )
@@ -31,21 +33,23 @@ def spent(rows, edges):
         ready_ns=ready,
         start_ns=start,
         end_ns=start + np.array([d for _, _, d, *_ in rows], np.int64),
-        category=np.array([CATEGORIES.index(c) for *_, c, _ in rows], np.int64),
-        axis=np.array([AXES_AND_ONE.index(a) for *_, a in rows], np.int64),
+        category=np.array([CATEGORIES.index(c) for *_, c, _, _ in rows], np.int64),
+        axis=np.array([AXES_AND_ONE.index(a) for *_, a, _ in rows], np.int64),
         edges_ns=np.array(edges, np.int64),
         num_axes=len(AXES_AND_ONE),
+        pool=np.array([POOLS.index(p) if p else -1 for *_, p in rows], np.int64),
+        num_pools=len(POOLS),
     )
 
 
 def class_at(instant, rows):
     """The rules of the module's docstring, one after the other."""
     working, waiting = [], []
-    for ready, wait, duration, category, axis in rows:
+    for ready, wait, duration, category, axis, pool in rows:
         if ready + wait <= instant < ready + wait + duration:
             working.append((category, axis))
         if ready <= instant < ready + wait:
-            waiting.append((category, axis))
+            waiting.append((category, axis) if not pool else (pool, ""))
     for category in ("compute", "optimizer"):
         if any(c == category for c, _ in working):
             return category
@@ -60,6 +64,9 @@ def class_at(instant, rows):
         return "wait"
     if ("communication", "pp") in waiting:
         return "bubble"
+    for pool in POOLS:
+        if (pool, "") in waiting:
+            return f"wait.{pool}"
     if waiting:
         return "wait"
     return "host" if any(c == "launch" for c, _ in working) else "bubble"
@@ -83,7 +90,7 @@ def test_sums_to_the_steps(rows, edges):
 
 def test_a_day_of_nanoseconds_sums_exactly():
     day = 86_400 * 10**9 + 1
-    rows = [(0, 1, day // 3, "compute", "tp"), (7, 0, day // 2, "communication", "dp")]
+    rows = [(0, 1, day // 3, "compute", "tp", ""), (7, 0, day // 2, "communication", "dp", "pinned")]
     assert int(spent(rows, [0, day]).sum()) == day
 
 

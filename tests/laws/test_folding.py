@@ -33,6 +33,8 @@ def test_folded_is_full(data: st.DataObject, cases: Any, times_of: Any) -> None:
     for j, job in enumerate(case.jobs):
         for rank in range(job.num_ranks):
             assert times_of(folded, j, rank) == times_of(full, j, rank)
+            one, other = (run.record.lanes[run.record.lane_of[j][rank]] for run in (folded, full))
+            assert one.pooled.tolist() == other.pooled.tolist()
     assert len(folded.record.lanes) <= case.num_ranks == len(full.record.lanes)
     assert sum(lane.multiplicity for lane in folded.record.lanes) == case.num_ranks
 

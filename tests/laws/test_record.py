@@ -15,12 +15,6 @@ from clustersim.workload.op import Collective
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
 
 
-def takes_from_pools(lane: LaneRecord) -> set[int]:
-    arrays = lane.arrays
-    ops = {int(op) for op, at, _, _ in arrays.pool_use if not at}
-    return {round_ * len(arrays) + op for round_ in range(lane.rounds) for op in ops}
-
-
 @LAW
 @given(data=st.data())
 def test_ops_of_a_stream_never_overlap(data: st.DataObject, cases: Any) -> None:
@@ -32,26 +26,37 @@ def test_ops_of_a_stream_never_overlap(data: st.DataObject, cases: Any) -> None:
         assert (lane.end_ns >= lane.start_ns).all()
 
 
+def gives(lane: LaneRecord, number: int, pool: str) -> bool:
+    """Whether an op gives back to a pool, or to one that is asked for together with it."""
+    arrays = lane.arrays
+    mine = arrays.pool_use[arrays.pool_use[:, 0] == number % len(arrays)]
+    given = {arrays.pools[k] for k in mine[mine[:, 1] == 1, 2]}
+    together: dict[int, set[str]] = {}
+    for op, at, k, _ in arrays.pool_use.tolist():
+        if at == 0:
+            together.setdefault(op, set()).add(arrays.pools[k])
+    return pool in given or any(pool in pools and pools & given for pools in together.values())
+
+
 @LAW
 @given(data=st.data())
 def test_every_op_has_its_cause(data: st.DataObject, cases: Any) -> None:
-    """An op starts when what released it ended, unless it waited for a pool."""
+    """An op starts when what released it ended: what it depends on, or what gave back to the pool that was short."""
     run = data.draw(cases(16)).run(fold=data.draw(st.booleans()))
     lanes = run.record.lanes
     for lane in lanes:
         assert (lane.start_ns >= lane.ready_ns).all()
         assert (lane.ready_ns >= 0).all()
-        pooled = takes_from_pools(lane)
+        pooled = dict(lane.pooled.tolist())
         collective = [isinstance(lane.arrays.ops[k], Collective) for k in lane.ops]
         for op in range(len(lane.start_ns)):
             by, number = int(lane.cause_lane[op]), int(lane.cause_op[op])
             released = int(lanes[by].end_ns[number]) if by >= 0 else 0
+            assert released == lane.start_ns[op]
+            assert (op in pooled) == (lane.start_ns[op] > lane.ready_ns[op]) or collective[op]
             if op in pooled:
-                assert released <= lane.start_ns[op]
-            else:
-                assert released == lane.start_ns[op]
-            if op not in pooled and not collective[op]:
-                assert lane.ready_ns[op] == lane.start_ns[op]
+                assert lane.start_ns[op] > lane.ready_ns[op]
+                assert gives(lanes[by], number, lane.arrays.pools[pooled[op]])
 
 
 @LAW

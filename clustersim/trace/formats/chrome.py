@@ -188,7 +188,7 @@ def _meta(name: str, pid: int, tid: int, args: dict[str, object]) -> str:
 
 
 def _slices(rows: pd.DataFrame, pid: int, track: NDArray[np.int64], correlation: int) -> Iterator[str]:
-    alike = ["name", "category", "kind", "group", "phase", "bound"]
+    alike = ["name", "category", "kind", "group", "phase", "bound", "pool"]
     number = rows.groupby(alike, observed=True, sort=False, dropna=False).ngroup().to_numpy()
     _, first = np.unique(number, return_index=True)
     fixed = [_fixed(*row) for row in rows.iloc[first][alike].itertuples(index=False, name=None)]
@@ -208,9 +208,13 @@ def _slices(rows: pd.DataFrame, pid: int, track: NDArray[np.int64], correlation:
         )
 
 
-def _fixed(name: str, category: str, kind: str, group: str, phase: str, bound: str) -> tuple[bool, bool, str]:
+def _fixed(
+    name: str, category: str, kind: str, group: str, phase: str, bound: str, pool: str
+) -> tuple[bool, bool, str]:
     """Whether an op runs on the GPU, whether it is a copy, and what all its slices have in common."""
     args = {"op": name, "kind": kind, "phase": phase, "bound": bound}
+    if pool:
+        args["waited for"] = pool
     shown = name
     if category == "communication":
         camel = "SendRecv" if kind in _POINT_TO_POINT else "".join(word.capitalize() for word in kind.split("_"))

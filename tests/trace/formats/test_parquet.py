@@ -40,7 +40,7 @@ def test_other_tools_see_plain_columns(trace, tmp_path):
     schema = pq.read_schema(parquet.write(trace, tmp_path / "trace.parquet"))
     assert schema.field("start_ns").type == pa.int64()
     assert pa.types.is_dictionary(schema.field("name").type)
-    assert schema.metadata[b"clustersim.schema_version"] == b"1"
+    assert schema.metadata[b"clustersim.schema_version"] == b"2"
 
 
 def test_what_is_not_a_trace_of_this_version_is_refused(trace, tmp_path):
@@ -52,7 +52,7 @@ def test_what_is_not_a_trace_of_this_version_is_refused(trace, tmp_path):
         parquet.read(tmp_path / "other.parquet")
     assert [fault.key for fault in caught.value.faults] == ["schema_version", "columns"]
     newer = pa.Table.from_pandas(trace)
-    newer = newer.replace_schema_metadata(newer.schema.metadata | {b"clustersim.schema_version": b"2"})
+    newer = newer.replace_schema_metadata(newer.schema.metadata | {b"clustersim.schema_version": b"3"})
     pq.write_table(newer, tmp_path / "newer.parquet")
-    with pytest.raises(BadInput, match=r"newer.parquet: schema_version: '2' must be .* nearest: 1"):
+    with pytest.raises(BadInput, match=r"newer.parquet: schema_version: '3' must be .* nearest: 2"):
         parquet.read(tmp_path / "newer.parquet")
