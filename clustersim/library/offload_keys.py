@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import get_args
 
 from clustersim.library.key import Key
-from clustersim.library.values import Flag, Name, Whole, Word
+from clustersim.library.values import Flag, Name, Names, Whole, Wholes, Word
 from clustersim.workload.offload import POLICIES
-from clustersim.workload.offload.policy import Adam, Cast, Updater
+from clustersim.workload.offload.policy import DRIVES, Adam, Cast, Updater
 
 __all__ = ["OFFLOAD_KEYS"]
 
@@ -45,6 +45,13 @@ OFFLOAD_KEYS: Mapping[str, Key] = {
             ("write_behind", Flag(), "updates go on while states are written"),
             ("staging", Whole(1, 2**20), "subgroups on the GPU at a time to be updated there"),
             ("lock", Flag(), "one rank of a node reads and one writes a drive at a time"),
+            ("weights", Word(("gpu", "host", "nvme")), "where the weights that the passes read live"),
+            ("tiers", Names(", ".join(DRIVES), DRIVES), "drives that states are on"),
+            ("ratio", Whole(2, 2**20), "every so manieth subgroup is on the second tier"),
+            ("shares", Wholes(1, 2**40, 2), "in which proportion subgroups are on the tiers"),
+            ("cache", Whole(0, 2**20), "subgroups of each tier that stay on the host from step to step"),
+            ("reverses", Flag(), "every other step updates backward"),
+            ("gradients_on_host", Flag(), "gradients wait on the host in 16 bits"),
             ("delayed", Flag(), "the CPU updates while the GPU computes the next step"),
         )
     },

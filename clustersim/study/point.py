@@ -24,6 +24,7 @@ from clustersim.library.topologies import load_topology
 from clustersim.readers import kernel_table
 from clustersim.study.effects import without_effect
 from clustersim.study.graph_job import find_graph_faults, graph_job
+from clustersim.study.offload_tiers import drive_rates
 from clustersim.study.profile import load_profile
 from clustersim.study.provenance import provenance
 from clustersim.study.run_length import too_long, too_many_steps
@@ -159,7 +160,7 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
                 values[key] = find_builder(key, name, known)
     settings_of_offload = _table(values, "plan.offload")
     with _collect(found):
-        values["plan.offload"] = _offload(settings_of_offload)
+        values["plan.offload"] = _offload(settings_of_offload, topology)
     case = None if model is None else _case(model, values, num_devices)
     if case is not None:
         told = {*refused, *missing, *(() if num_devices else ("num_devices",))}
@@ -285,8 +286,8 @@ def _table(values: dict[str, Any], table: str) -> dict[str, Any]:
     return {name: value for name, value in taken.items() if value is not None}
 
 
-def _offload(settings: Mapping[str, Any]) -> OffloadPolicy | None:
-    """The policy that a job asks for; None where it does not."""
+def _offload(settings: Mapping[str, Any], topology: Topology | None) -> OffloadPolicy | None:
+    """The policy that a job asks for, as its cluster's drives let it work; None where it does not."""
     if not settings:
         return None
     given = dict(settings)
@@ -294,7 +295,8 @@ def _offload(settings: Mapping[str, Any]) -> OffloadPolicy | None:
     if name is None:
         rule = "must be given with other settings of plan.offload"
         raise BadInput([Fault(key="plan.offload.policy", value=None, rule=rule, nearest=next(iter(POLICIES)))])
-    return make_policy(find_builder("plan.offload.policy", name, POLICIES), given)  # type: ignore[arg-type]
+    policy = make_policy(find_builder("plan.offload.policy", name, POLICIES), given)  # type: ignore[arg-type]
+    return policy if topology is None else policy.on_drives(drive_rates(topology))
 
 
 def _case(model: Model, values: Mapping[str, Any], num_devices: int) -> Case:

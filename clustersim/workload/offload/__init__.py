@@ -7,13 +7,15 @@ from dataclasses import fields
 from typing import Any
 
 from clustersim.faults import BadInput, Fault, nearest_name
+from clustersim.workload.offload.mlp_offload import MlpOffload
 from clustersim.workload.offload.policy import OffloadPolicy, Place
 from clustersim.workload.offload.subgroup import Subgroup
+from clustersim.workload.offload.zero_infinity import ZeroInfinity
 from clustersim.workload.offload.zero_offload import ZeroOffload
 
-__all__ = ["POLICIES", "OffloadPolicy", "Place", "Subgroup", "ZeroOffload", "make_policy"]
+__all__ = ["POLICIES", "MlpOffload", "OffloadPolicy", "Place", "Subgroup", "ZeroInfinity", "ZeroOffload", "make_policy"]
 
-POLICIES: Mapping[str, type[OffloadPolicy]] = {kind.name: kind for kind in (ZeroOffload,)}
+POLICIES: Mapping[str, type[OffloadPolicy]] = {kind.name: kind for kind in (ZeroOffload, ZeroInfinity, MlpOffload)}
 """Policies by name."""
 
 

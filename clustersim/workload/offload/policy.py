@@ -8,17 +8,19 @@ bytes. A policy of one's own is a subclass of :class:`OffloadPolicy` with some o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from clustersim.faults import Fault
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.op import Memory
 
-__all__ = ["Adam", "Cast", "OffloadPolicy", "Place", "Release", "Tier", "Updater"]
+__all__ = ["DRIVES", "Adam", "Cast", "Drive", "OffloadPolicy", "Place", "Release", "Tier", "Updater"]
 
 Tier = Literal["gpu", "host", "nvme", "file_system"]
+Drive = Literal["nvme", "file_system"]
+DRIVES: tuple[Drive, ...] = get_args(Drive)
 Updater = Literal["cpu", "gpu"]
 Release = Literal["norm", "gradient", "previous step"]
 Cast = Literal["gpu", "cpu", "late", "update"]
@@ -138,6 +140,16 @@ class OffloadPolicy:
             gradients are clipped by their norm
         tokens : int
             of a micro-batch on one rank
+        """
+        return self
+
+    def on_drives(self, rates: Mapping[Drive, tuple[float, float]]) -> OffloadPolicy:
+        """The policy as it works on one cluster, with what depends on its drives decided.
+
+        Parameters
+        ----------
+        rates : Mapping[str, tuple[float, float]]
+            at which a node reads and writes each kind of drive that it has [B/s]
         """
         return self
 

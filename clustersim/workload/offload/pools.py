@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from clustersim.workload.job import Pool
-from clustersim.workload.offload.policy import OffloadPolicy
+from clustersim.workload.offload.policy import DRIVES, OffloadPolicy
 
 __all__ = ["BUFFERS", "STAGING", "STATES", "pools"]
 
@@ -13,7 +13,6 @@ STATES = ("weights", "momentum", "variance")
 """What Adam keeps in fp32, 4 bytes a parameter each."""
 
 BUFFERS, STAGING = "buffers", "staging"
-_DRIVES = ("nvme", "file_system")
 
 
 def pools(policy: OffloadPolicy) -> Mapping[str, Pool]:
@@ -23,9 +22,9 @@ def pools(policy: OffloadPolicy) -> Mapping[str, Pool]:
     ----------
     policy : OffloadPolicy
     """
-    found = {f"{tier} {BUFFERS}": Pool(capacity=policy.buffers) for tier in _DRIVES}
+    found = {f"{tier} {BUFFERS}": Pool(capacity=policy.buffers) for tier in DRIVES}
     found |= {f"{STAGING} {state}": Pool(capacity=policy.staging) for state in STATES}
     if policy.lock:
-        ways = [(tier, way) for tier in _DRIVES for way in ("read", "write")]
+        ways = [(tier, way) for tier in DRIVES for way in ("read", "write")]
         found |= {f"{tier} {way} lock": Pool(capacity=1, scope="node") for tier, way in ways}
     return found

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from clustersim.workload.number_format import WIDTH
 from clustersim.workload.offload.gradient_path import gradient_width
-from clustersim.workload.offload.policy import OffloadPolicy, Tier
+from clustersim.workload.offload.policy import DRIVES, OffloadPolicy, Tier
 from clustersim.workload.offload.pools import STATES
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.precision import Recipe
@@ -58,7 +58,7 @@ def resident_bytes(
         if extra := policy.host_nbytes(subgroup):
             held[f"{_key(policy, 'host')}/copies"] += round(extra * n)
         for category, tier, each in parts[1:]:
-            if tier in _DRIVES:
+            if tier in DRIVES:
                 from_drives.setdefault(tier, {})[category] = each
     for widths in from_drives.values():
         passing = (policy.gradient_buffers or 0) * widths.get("gradients", 0)
@@ -71,9 +71,6 @@ def resident_bytes(
     if not policy.each_micro_batch:
         held["gpu/gradients"] = on_gpu["gpu/gradients"]
     return held
-
-
-_DRIVES = ("nvme", "file_system")
 
 
 def _key(policy: OffloadPolicy, tier: Tier) -> str:
