@@ -18,7 +18,7 @@ from clustersim.collective.select import options, pin
 from clustersim.collective.traffic import Algorithm, GroupShape
 from clustersim.engine.clock import program_clock
 from clustersim.engine.exchange import option
-from clustersim.engine.local import LocalCost, local_cost, path_loads, paths
+from clustersim.engine.local import LocalCost, gpus_per_socket, local_cost, path_loads, paths
 from clustersim.engine.reduction_slots import ReductionSlots
 from clustersim.engine.system import GroupBlock, PathEdges, System
 from clustersim.faults import BadInput, Fault, nearest_name
@@ -112,7 +112,7 @@ def build(
         kind_of=kind_of,
         slowdown=slowdown,
         local=local,
-        path_edges=_path_edges(topology, programs, program_of, device),
+        path_edges=_path_edges(topology, local, program_of, kind_of, device),
         blocks=[],
         num_groups=0,
         stores=_stores(topology, jobs, first_rank, device),
@@ -176,6 +176,8 @@ def _kinds(
         rows = topology.local[name].rows[device]
         capacity = np.append(topology.resources.capacity, -1)
         columns += [capacity[rows[:, hop]] for hop in range(rows.shape[1])]
+    if "cores" in used_paths:
+        columns.append(gpus_per_socket(topology)[device])
     code = np.zeros(len(device), dtype=np.int64)
     for column in columns:
         if len(column) and (column != column[0]).any():
@@ -229,13 +231,17 @@ def _at_clock(
 
 
 def _path_edges(
-    topology: Topology, programs: Sequence[Arrays], program_of: NDArray[np.int64], device: NDArray[np.int64]
+    topology: Topology,
+    local: Mapping[tuple[int, int], Sequence[LocalCost | None]],
+    program_of: NDArray[np.int64],
+    kind_of: NDArray[np.int64],
+    device: NDArray[np.int64],
 ) -> list[PathEdges]:
     edges = []
     labels: dict[tuple[str, int], int] = {}
-    for p, arrays in enumerate(programs):
-        ranks = np.flatnonzero(program_of == p)
-        for name in sorted({name for op in arrays.ops for name, _ in paths(op)}):
+    for (p, kind), costs in local.items():
+        ranks = np.flatnonzero((program_of == p) & (kind_of == kind))
+        for name in sorted({name for cost in costs if cost is not None for name, _ in cost.loads}):
             if name not in topology.local:
                 continue  # a GPU without a memory resource simply does not share it
             path = topology.local[name]
@@ -244,7 +250,7 @@ def _path_edges(
                 here = rows >= 0
                 if here.any():
                     label = labels.setdefault((name, hop), len(labels))
-                    loads = path_loads(arrays.ops, name, float(per_byte))
+                    loads = path_loads(costs, name, float(per_byte))
                     edges.append(
                         PathEdges(program=p, path=name, label=label, ranks=ranks[here], rows=rows[here], loads=loads)
                     )

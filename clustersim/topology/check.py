@@ -86,9 +86,12 @@ def _local_faults(topology: Topology) -> Iterator[Fault]:
     """Paths of the devices' own traffic that lead nowhere or ask for nothing."""
     num_rows = len(topology.resources)
     for name, path in topology.local.items():
-        if not 0 <= path.latency < float("inf"):
-            rule = "must be zero or positive, and finite"
-            yield Fault(key=f"{name}.latency", value=path.latency, rule=rule, nearest=0)
+        for key in ("latency", "per_file"):
+            if not 0 <= getattr(path, key) < float("inf"):
+                rule = "must be zero or positive, and finite"
+                yield Fault(key=f"{name}.{key}", value=getattr(path, key), rule=rule, nearest=0)
+        if not path.bandwidth > 0:
+            yield Fault(key=f"{name}.bandwidth", value=path.bandwidth, rule="must be positive")
         if not (np.isfinite(path.per_byte) & (path.per_byte > 0)).all():
             yield Fault(key=f"{name}.per_byte", value=path.per_byte.tolist(), rule="must be positive and finite")
         outside = ((path.rows < -1) | (path.rows >= num_rows)).any(axis=1)
@@ -100,7 +103,9 @@ def _local_faults(topology: Topology) -> Iterator[Fault]:
 def _uneven(topology: Topology) -> list[Fault]:
     """Links, and pairs, that are wider one way than the other."""
     resources = topology.resources
-    spans = {(b.label, b.start): slice(*resources.first[i : i + 2]) for i, b in enumerate(resources.blocks)}
+    spans = {
+        (b.label, b.start): slice(*resources.first[i : i + 2]) for i, b in enumerate(resources.blocks) if not b.uneven
+    }
     faults = []
     for (label, start), span in spans.items():
         way = _WAYS.search(label)

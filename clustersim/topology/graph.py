@@ -15,6 +15,7 @@ from clustersim.hardware.cpu import CPU
 from clustersim.hardware.gpu import GPU
 from clustersim.hardware.link import Link
 from clustersim.topology.check import require_sound
+from clustersim.topology.host_rows import NANOSECONDS
 from clustersim.topology.resources import MOST_CAPACITY, Block, ResourceTable
 from clustersim.topology.shortest import shortest_routes
 from clustersim.topology.topology import LocalPath, Topology
@@ -224,28 +225,40 @@ def _own_paths(
         Block(
             kind="dram",
             shape=(num_nodes,),
-            capacity=cpu.memory_bandwidth * cpu.memory_efficiency,
+            capacity=cpu.streaming_bandwidth,
             latency=0.0,
             label="node{}/dram",
+        ),
+        Block(
+            kind="cores",
+            shape=(num_nodes,),
+            capacity=NANOSECONDS * cpu.num_cores,
+            latency=0.0,
+            label="node{}/cores",
         ),
     ]
     device = np.arange(n, dtype=np.int64)
     local = {
         "hbm": LocalPath(rows=(first + device)[:, None], per_byte=np.ones(1)),
         "dram": LocalPath(rows=dram[:, None], per_byte=np.ones(1)),
+        "cores": LocalPath(rows=(dram + num_nodes)[:, None], per_byte=np.ones(1)),
     }
     if host_link is not None:
-        up = first + n + num_nodes + device
+        up = first + n + 2 * num_nodes + device
         blocks += [
             Block(
                 kind="pcie",
                 shape=(n,),
-                capacity=host_link.payload_bandwidth,
+                capacity=rate,
                 latency=host_link.latency,
                 label=f"gpu{{}}/pcie.{way}",
+                uneven=host_link.return_bandwidth != host_link.payload_bandwidth,
             )
-            for way in ("up", "down")
+            for way, rate in (("up", host_link.return_bandwidth), ("down", host_link.payload_bandwidth))
         ]
-        local["d2h"] = LocalPath(rows=np.stack([up, dram], axis=1), per_byte=np.ones(2))
-        local["h2d"] = LocalPath(rows=np.stack([dram, up + n], axis=1), per_byte=np.ones(2))
+        cost = host_link.copy_latency
+        local["d2h"] = LocalPath(rows=np.stack([up, dram], axis=1), per_byte=np.ones(2), latency=cost)
+        local["h2d"] = LocalPath(rows=np.stack([dram, up + n], axis=1), per_byte=np.ones(2), latency=cost)
+    for name in [name for name in ("dram", "h2d", "d2h") if name in local]:
+        local[f"{name}.spread"] = local[name]  # one socket a node
     return blocks, local

@@ -48,17 +48,22 @@ def common_paths(
 
     Hops on which kinds ask different demands per byte stand in columns of their own.
     """
-    notes = []
+    notes, lacking = [], []
     paths = {}
     first_row = np.cumsum([0, *num_rows])
     for name in dict.fromkeys(name for kind in kinds for name in kind):
         having = [kind[name] for kind in kinds if name in kind]
         if len(having) < len(kinds):
-            notes.append(f"{name}: left out, since not every kind of node has it")
+            lacking.append(name)
             continue
-        latency = max(path.latency for path in having)
-        if any(path.latency != latency for path in having):
-            notes.append(f"{name}: the latency of the slowest kind of node, {latency:g} s, stands for all")
+        slowest = {
+            "latency": max(path.latency for path in having),
+            "per_file": max(path.per_file for path in having),
+            "bandwidth": min(path.bandwidth for path in having),
+        }
+        for (key, value), unit in zip(slowest.items(), ("s", "s", "B/s"), strict=True):
+            if any(getattr(path, key) != value for path in having):
+                notes.append(f"{name}: the {key} of the slowest kind of node, {value:g} {unit}, stands for all")
         longest = max((path.per_byte for path in having), key=len)
         alike = all(np.array_equal(path.per_byte, longest[: len(path.per_byte)]) for path in having)
         per_byte = longest if alike else np.concatenate([path.per_byte for path in having])
@@ -69,7 +74,9 @@ def common_paths(
             rows[start : start + size, column : column + width] = _counted_on(path.rows, int(row))
             start += size
             column += 0 if alike else width
-        paths[name] = LocalPath(rows=rows, per_byte=per_byte, latency=latency)
+        paths[name] = LocalPath(rows=rows, per_byte=per_byte, **slowest)
+    if lacking:
+        notes.append(f"{', '.join(lacking)}: left out, since not every kind of node has them")
     return paths, tuple(notes)
 
 

@@ -88,10 +88,25 @@ class Layout:
         self._count = 0
 
     def add(
-        self, kind: str, label: str, *shape: int, capacity: float, latency: float = 0.0, num_links: int = 1
+        self,
+        kind: str,
+        label: str,
+        *shape: int,
+        capacity: float,
+        latency: float = 0.0,
+        num_links: int = 1,
+        uneven: bool = False,
     ) -> NDArray[np.int64]:
         """Lay out equal resources and return their rows, shape ``shape``; see :class:`Block` for the parameters."""
-        block = Block(kind=kind, shape=shape, capacity=capacity, latency=latency, label=label, num_links=num_links)
+        block = Block(
+            kind=kind,
+            shape=shape,
+            capacity=capacity,
+            latency=latency,
+            label=label,
+            num_links=num_links,
+            uneven=uneven,
+        )
         self.blocks.append(block)
         rows = np.arange(self._count, self._count + block.count, dtype=np.int64).reshape(shape)
         self._count += block.count

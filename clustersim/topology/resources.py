@@ -30,11 +30,11 @@ class Block:
     Parameters
     ----------
     kind : str
-        what they are: ``nvlink``, ``pcie``, ``nic``, ``leaf_up``, ``hbm``, ``dram``, ``drive`` …
+        what they are: ``nvlink``, ``pcie``, ``nic``, ``leaf_up``, ``hbm``, ``dram``, ``drive``, ``cores`` …
     shape : tuple[int, ...]
         how many, by the indices of their names
     capacity : float
-        of each [B/s], or nanoseconds of service a second for a ``drive``
+        of each [B/s], or nanoseconds of service a second for a ``drive`` and for ``cores``
     latency : float
         one way through it [s]
     label : str
@@ -43,6 +43,8 @@ class Block:
         parallel equal links that one resource stands for (ideal ECMP makes them one)
     start : int
         number of the first one, along the first index
+    uneven : bool
+        whether the two directions of these links differ by nature, as those of NVLink-C2C
     """
 
     kind: str
@@ -52,6 +54,7 @@ class Block:
     label: str
     num_links: int = 1
     start: int = 0
+    uneven: bool = False
 
     @property
     def pattern(self) -> str:

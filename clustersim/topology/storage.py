@@ -31,6 +31,12 @@ class SharedStorage:
         of all servers together; a server reads and writes at once [B/s]
     latency : float
         of one request, beside the network's [s]
+    metadata_latency : float
+        of opening a file [s]
+    node_read_bandwidth, node_write_bandwidth : float, optional
+        what one node's client reaches, whatever its port carries [B/s]; not limited when left out
+    capacity_bytes : int, optional
+        of the file system [B]; not limited when left out
     nic : NIC, optional
         that each node reaches them through, on a network that carries nothing else
     over : {"own", "compute"}
@@ -45,19 +51,27 @@ class SharedStorage:
     read_bandwidth: Annotated[float, Unit("B/s")]
     write_bandwidth: Annotated[float, Unit("B/s")]
     latency: Annotated[float, Unit("s")] = 0.0
+    metadata_latency: Annotated[float, Unit("s")] = 0.0
+    node_read_bandwidth: Annotated[float | None, Unit("B/s")] = None
+    node_write_bandwidth: Annotated[float | None, Unit("B/s")] = None
+    capacity_bytes: Annotated[int, Unit("B")] | None = None
     nic: NIC | None = None
     over: Literal["own", "compute"] = "own"
 
     def __post_init__(self) -> None:
         faults = []
-        for key in ("read_bandwidth", "write_bandwidth"):
+        for key in ("read_bandwidth", "write_bandwidth", "node_read_bandwidth", "node_write_bandwidth"):
             value = getattr(self, key)
-            if not 1 <= value < float("inf"):
+            if value is not None and not 1 <= value < float("inf"):
                 rule = "must be at least 1 B/s and finite"
                 faults.append(Fault(key=f"storage.{key}", value=value, rule=rule, nearest=1))
-        if not 0 <= self.latency < float("inf"):
-            rule = "must be zero or positive, and finite"
-            faults.append(Fault(key="storage.latency", value=self.latency, rule=rule, nearest=0))
+        if self.capacity_bytes is not None and self.capacity_bytes < 1:
+            rule = "must be at least 1"
+            faults.append(Fault(key="storage.capacity_bytes", value=self.capacity_bytes, rule=rule, nearest=1))
+        for key in ("latency", "metadata_latency"):
+            if not 0 <= getattr(self, key) < float("inf"):
+                rule = "must be zero or positive, and finite"
+                faults.append(Fault(key=f"storage.{key}", value=getattr(self, key), rule=rule, nearest=0))
         if self.over not in ("own", "compute"):
             rule = "must be a network: own or compute"
             faults.append(Fault(key="storage.over", value=self.over, rule=rule, nearest="own"))
@@ -78,39 +92,66 @@ class SharedStorage:
         BadInput
             when storage goes over a compute fabric that is not there
         """
-        first = len(topology.resources)
-        servers = [
-            Block(kind="file_system", shape=(), capacity=rate, latency=self.latency, label=f"storage/{way}")
+        table = _Table(topology)
+        read, write = (
+            table.add(Block(kind="file_system", shape=(), capacity=rate, latency=self.latency, label=f"storage/{way}"))
             for way, rate in (("read", self.read_bandwidth), ("write", self.write_bandwidth))
-        ]
-        ports: list[Block] = []
+        )
         if self.nic is not None:
-            ports = [
-                Block(
-                    kind="storage_nic",
-                    shape=(topology.num_nodes,),
-                    capacity=self.nic.payload_bandwidth,
-                    latency=self.nic.latency,
-                    label=f"node{{}}/storage.{way}",
+            port = {
+                way: table.add_each(
+                    "storage_nic", f"node{{}}/storage.{way}", self.nic.payload_bandwidth, self.nic.latency
                 )
                 for way in ("rx", "tx")
-            ]
-            rows = first + 2 + np.arange(2 * topology.num_nodes, dtype=np.int64).reshape(2, -1)
+            }
         else:
-            rows = np.stack([_first_ports(topology, way) for way in ("rx", "tx")])
-        port = rows[:, topology.node_of]
+            port = {way: _first_ports(topology, way)[topology.node_of] for way in ("rx", "tx")}
+        client = {
+            way: [table.add_each("file_system_client", f"node{{}}/storage.{way}", rate)] if rate is not None else []
+            for way, rate in (("read", self.node_read_bandwidth), ("write", self.node_write_bandwidth))
+        }
         memory = topology.local["dram"].rows[:, 0]
-        server = np.full_like(memory, first)
+        tiers = {} if self.capacity_bytes is None else {"file_system": self.capacity_bytes}
         return replace(
             topology,
-            resources=ResourceTable([*topology.resources.blocks, *servers, *ports]),
+            resources=table.made(),
             local={
                 **topology.local,
-                "fs_read": LocalPath(rows=np.stack([server, port[0], memory], axis=1), per_byte=np.ones(3)),
-                "fs_write": LocalPath(rows=np.stack([memory, port[1], server + 1], axis=1), per_byte=np.ones(3)),
+                "fs_read": self._path(np.full_like(memory, read), port["rx"], *client["read"], memory),
+                "fs_write": self._path(memory, *client["write"], port["tx"], np.full_like(memory, write)),
             },
+            tier_bytes={**topology.tier_bytes, **tiers},
             notes=topology.notes + ((OVER_COMPUTE,) if self.nic is None else ()),
         )
+
+    def _path(self, *columns: NDArray[np.int64]) -> LocalPath:
+        rows = np.stack(columns, axis=1)
+        return LocalPath(rows=rows, per_byte=np.ones(rows.shape[1]), per_file=self.metadata_latency)
+
+
+class _Table:
+    """A topology's resources with some more."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._blocks = list(topology.resources.blocks)
+        self._count = len(topology.resources)
+
+    def add(self, block: Block) -> int:
+        """Its first row."""
+        first = self._count
+        self._blocks.append(block)
+        self._count += block.count
+        return first
+
+    def add_each(self, kind: str, label: str, capacity: float, latency: float = 0.0) -> NDArray[np.int64]:
+        """One resource a node: the row of each device's, shape (num_devices,)."""
+        shape = (self._topology.num_nodes,)
+        first = self.add(Block(kind=kind, shape=shape, capacity=capacity, latency=latency, label=label))
+        return first + self._topology.node_of
+
+    def made(self) -> ResourceTable:
+        return ResourceTable(self._blocks)
 
 
 def _first_ports(topology: Topology, way: str) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from clustersim.topology.host import Host
 from clustersim.topology.mesh import nvlink_mesh
 from clustersim.topology.node import Layout, Node
 from clustersim.topology.nvswitch import nvswitch
+from clustersim.units import Unit
 
 __all__ = ["superchip"]
 
@@ -26,6 +28,9 @@ def superchip(
     link: Link | None = None,
     num_links: int | Sequence[Sequence[int]] = 0,
     switch: Switch | None = None,
+    cpu_link: Link | None = None,
+    superchips_per_tray: int | None = None,
+    memory_bytes: Annotated[int, Unit("B")] | None = None,
     drive: Drive | None = None,
     num_drives: int = 0,
 ) -> Node:
@@ -46,6 +51,12 @@ def superchip(
         with a switch: links of one GPU to it; without: links between each pair of GPUs, as a matrix
     switch : Switch, optional
         NVSwitch, for its latency
+    cpu_link : Link, optional
+        between the CPUs of each two superchips of a tray; not limited when left out
+    superchips_per_tray : int, optional
+        superchips under one operating system; all of the node when left out
+    memory_bytes : int, optional
+        DRAM of one CPU where it is not the card's own number [B]
     drive : Drive, optional
         data drives
     num_drives : int
@@ -62,6 +73,9 @@ def superchip(
         num_sockets=num_superchips,
         link=superchip.link,
         link_kind="c2c",
+        socket_link=cpu_link,
+        sockets_per_system=superchips_per_tray,
+        memory_bytes=memory_bytes,
         drive=drive,
         num_drives=num_drives,
     )

@@ -40,11 +40,18 @@ class LocalPath:
         demand on each per byte moved: 1 for a link or a memory, nanoseconds for a drive
     latency : float
         before the first byte, beside the resources' own latency [s]
+    bandwidth : float
+        most that one op reaches, whatever its resources carry: what is asked for at once and how long an answer takes
+        [B/s]
+    per_file : float
+        for each file that an op opens [s]
     """
 
     rows: NDArray[np.int64]
     per_byte: NDArray[np.float64]
     latency: float = 0.0
+    bandwidth: float = float("inf")
+    per_file: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -70,9 +77,13 @@ class Topology:
     router : Router
         closed form for the regular families
     local : Mapping[str, LocalPath]
-        ``hbm``, ``h2d``, ``d2h``, ``dram``, and ``nvme_read``, ``nvme_write`` where the node has drives
+        ``hbm``, ``h2d``, ``d2h``, ``dram``, ``cores``; ``nvme_read``, ``nvme_write`` where the node has drives,
+        ``fs_read``, ``fs_write`` where there is a shared file system. Names that end in ``.spread`` and ``.far`` lead
+        to the memory of all sockets or of another one, ``socket.spread`` and ``socket.far`` are what such host work
+        crosses between sockets, and those that end in ``.direct`` lead to the GPU's own memory. The unit is bytes, but
+        core-nanoseconds for ``cores``
     tier_bytes : Mapping[str, int]
-        capacity of one node's tiers beside the GPUs' own memory [B]: ``host``, ``nvme``
+        capacity of one node's tiers beside the GPUs' own memory [B]: ``host``, ``nvme``; ``file_system`` is the site's
     multicast : NDArray[bool], shape (num_devices,), optional
         whether the switches between a device and the others of its node add up and copy what they pass (NVLink SHARP);
         no device's when left out

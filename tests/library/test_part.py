@@ -28,7 +28,7 @@ def test_a_card_loads_and_each_source_says_of_what_sort_it_is(kind: str, name: s
     part = load_part(kind, name)
     assert part.name == name
     assert part.sources
-    sorts = ("datasheet: ", "measured: ", "derived: ", "assumed")
+    sorts = ("datasheet: ", "measured: ", "derived: ", "paper: ", "assumed")
     assert [s for s in part.sources.values() if not s.startswith(sorts)] == []
 
 
@@ -63,7 +63,7 @@ def test_links_are_counted_by_direction(name: str, links: int, total: float) -> 
 
 def test_a_superchip_is_made_of_cards() -> None:
     chip = load_part("superchip", "gb200")
-    assert (chip.gpu.name, chip.cpu.name, chip.num_gpus) == ("gb200", "grace", 2)
+    assert (chip.gpu.name, chip.cpu.name, chip.num_gpus) == ("gb200", "grace-gb200", 2)
     assert chip.link.bandwidth * chip.num_gpus == load_part("superchip", "gh200").link.bandwidth
 
 

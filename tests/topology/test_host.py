@@ -48,7 +48,8 @@ def test_a_nic_behind_another_switch_is_reached_over_both_uplinks_and_between_th
     assert names(topology, 3, 8) == [
         "node0/gpu3/pcie.up",
         "node0/pcie1/up",
-        "node0/cpu0/root",
+        "node0/cpu0/root.up",
+        "node0/cpu0/root.down",
         "node0/pcie0/down",
         "node0/nic0.tx",
         "node1/nic0.rx",

@@ -26,7 +26,7 @@ def test_peers_cross_their_lanes_and_what_they_do_not_share(box, names):
 
 def test_the_root_complex_carries_every_pair_of_its_socket(box, parts):
     topology = box(root_complex=parts.pcie, num_sockets=1)
-    root = topology.resources.find("node0/cpu0/root")
+    root = topology.resources.find("node0/cpu0/root.up")
     source, destination = np.nonzero(~np.eye(4, dtype=bool))
     assert (topology.route(source, destination) == root).sum() == 12
 
