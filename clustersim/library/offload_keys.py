@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from clustersim.library.key import Key
-from clustersim.library.values import Flag, Name, Names, Whole, Wholes, Word
+from clustersim.library.values import Flag, Name, Names, Number, Whole, Wholes, Word
 from clustersim.workload.offload import POLICIES
 from clustersim.workload.offload.policy import DRIVES, Adam, Cast, Updater
 
@@ -35,6 +35,7 @@ OFFLOAD_KEYS: Mapping[str, Key] = {
             ("norm", Word(get_args(Updater)), "who takes the norm of gradients"),
             ("blocking", Flag(), "the backward pass waits for copies of gradients"),
             ("serial", Flag(), "one thread updates, casts and copies in turn"),
+            ("collects", Flag(), "new weights are brought when all updates are through"),
             ("each_micro_batch", Flag(), "gradients leave the GPU with each micro-batch"),
             ("overlaps_forward", Flag(), "the next forward pass starts before the update is through"),
             ("validates", Flag(), "the CPU validates updates that did not wait for all gradients"),
@@ -45,7 +46,12 @@ OFFLOAD_KEYS: Mapping[str, Key] = {
             ("write_behind", Flag(), "updates go on while states are written"),
             ("staging", Whole(1, 2**20), "subgroups on the GPU at a time to be updated there"),
             ("lock", Flag(), "one rank of a node reads and one writes a drive at a time"),
-            ("weights", Word(("gpu", "host", "nvme")), "where the weights that the passes read live"),
+            ("weights", Word(("auto", "gpu", "host", "nvme")), "where the weights that the passes read live"),
+            ("flow_from", Whole(1, 2**40), "tokens of a micro-batch from which on weights come from the host"),
+            ("tail", Whole(0, 2**20), "subgroups, from the first on, that stay on the GPU"),
+            ("speculates", Flag(), "updates do not wait for the norm of all gradients"),
+            ("asynchronous", Flag(), "updates begin during the backward pass, where gradients are not clipped"),
+            ("offload_ratio", Number(0, 1), "part of the subgroups whose state is on the host"),
             ("tiers", Names(", ".join(DRIVES), DRIVES), "drives that states are on"),
             ("ratio", Whole(2, 2**20), "every so manieth subgroup is on the second tier"),
             ("shares", Wholes(1, 2**40, 2), "in which proportion subgroups are on the tiers"),

@@ -10,12 +10,29 @@ from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.workload.offload.mlp_offload import MlpOffload
 from clustersim.workload.offload.policy import OffloadPolicy, Place
 from clustersim.workload.offload.subgroup import Subgroup
+from clustersim.workload.offload.superoffload import SuperOffload
+from clustersim.workload.offload.superoffload_release import SuperOffloadRelease
+from clustersim.workload.offload.zero_2_offload import Zero2Offload
 from clustersim.workload.offload.zero_infinity import ZeroInfinity
 from clustersim.workload.offload.zero_offload import ZeroOffload
 
-__all__ = ["POLICIES", "MlpOffload", "OffloadPolicy", "Place", "Subgroup", "ZeroInfinity", "ZeroOffload", "make_policy"]
+__all__ = [
+    "POLICIES",
+    "MlpOffload",
+    "OffloadPolicy",
+    "Place",
+    "Subgroup",
+    "SuperOffload",
+    "SuperOffloadRelease",
+    "Zero2Offload",
+    "ZeroInfinity",
+    "ZeroOffload",
+    "make_policy",
+]
 
-POLICIES: Mapping[str, type[OffloadPolicy]] = {kind.name: kind for kind in (ZeroOffload, ZeroInfinity, MlpOffload)}
+POLICIES: Mapping[str, type[OffloadPolicy]] = {
+    kind.name: kind for kind in (ZeroOffload, Zero2Offload, ZeroInfinity, MlpOffload, SuperOffload, SuperOffloadRelease)
+}
 """Policies by name."""
 
 

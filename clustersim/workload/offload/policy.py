@@ -78,6 +78,9 @@ class OffloadPolicy:
         pass stands still until all are written; None: as many as it takes
     serial : bool
         one thread does the CPU's update, its casts and the copies of weights in turn; else they are a pipeline
+    collects : bool
+        new weights are cast and copied, and gradients scaled for nothing, when all updates are through, by another
+        thread than that of the updates; else each behind its update
     each_micro_batch : bool
         gradients leave the GPU with each micro-batch and are added up on the host; else they stay until all are added
     overlaps_forward : bool
@@ -116,6 +119,7 @@ class OffloadPolicy:
     blocking: bool = False
     gradient_buffers: int | None = None
     serial: bool = False
+    collects: bool = False
     each_micro_batch: bool = True
     overlaps_forward: bool = False
     validates: bool = False

@@ -109,6 +109,8 @@ def write_updates(
         turns.write(subgroup, after, warm=index in warm, stays=index in stays, late=late)
         if release == "gradient":
             ahead.append(index)
+    if policy.collects:
+        turns.collect(subgroups)
     validated = None
     if policy.validates and ahead:
         validated = turns.validate(everything, sum(s.parameters for s in subgroups))
@@ -199,7 +201,9 @@ class _Turns:
         ready = [*there, *after, *self._written]
         write_update = self._on_gpu if on_gpu else self._on_cpu
         update, ends = write_update(subgroup, ready, gives={} if leaves else held, undo=undo)
-        weights = update if on_gpu else self._weights(subgroup, update, late=late)
+        weights = update
+        if not on_gpu and not self.policy.collects:
+            weights = self._weights(subgroup, [update], late=late)
         ends = [*ends, weights]
         if leaves and drive:
             op = write(drive, "write optimizer state", _STATE * subgroup.parameters)
@@ -212,6 +216,20 @@ class _Turns:
         self.first.setdefault(subgroup.index, there or [number])
         self.last[subgroup.index] = sorted(set(ends))
         self.arrived[subgroup.index] = weights
+
+    def collect(self, subgroups: Sequence[Subgroup]) -> None:
+        """In forward order, when every update is through: scale gradients that are used by then, bring weights."""
+        done = sorted({op for ops in self.last.values() for op in ops})
+        for subgroup in subgroups:
+            if self.policy.tier(subgroup) == "gpu":
+                continue
+            before = done
+            if self.policy.scales:
+                scale = self._pass("scale gradients", 2 * _FULL * subgroup.parameters)
+                before = [self._add(scale, done, stream="cast")]
+            arrived = self._weights(subgroup, before, late=False)
+            self.arrived[subgroup.index] = arrived
+            self.last[subgroup.index] = sorted({*self.last[subgroup.index], arrived})
 
     def _load(self, subgroup: Subgroup, loads: Mapping[Tier, int], after: Sequence[int]) -> list[int]:
         """Read what is on drives, as far ahead of the updates as there are buffers."""
@@ -233,28 +251,26 @@ class _Turns:
             last = [self._add(replace(self._update(subgroup), name="roll back"), last, stream="cpu")]
         if policy.cast == "late" and self.width != _FULL:
             last = [self._add(self._pass("cast gradients", (_FULL + self.width) * n), last, stream="cpu")]
-        if policy.scales:
+        if policy.scales and not policy.collects:
             last = [self._add(self._pass("scale gradients", 2 * _FULL * n), last, stream="cpu")]
         update = self._add(self._update(subgroup), last, stream="cpu", gives=gives)
         return update, [update]
 
-    def _weights(self, subgroup: Subgroup, update: int, *, late: bool) -> int:
-        """Bring what the CPU has updated to where the passes read it, in their format."""
+    def _weights(self, subgroup: Subgroup, updated: Sequence[int], *, late: bool) -> int:
+        """Bring what the CPU has updated to where the passes read it, in their format; the last op of that."""
         policy, n = self.policy, subgroup.parameters
         width = WIDTH[self.recipe.weights]
-        last, sent, cast = update, width, policy.cast_weights or policy.cast
+        waits, sent, cast = [*updated], width, policy.cast_weights or policy.cast
+        thread = "cast" if policy.collects or not policy.serial else "cpu"
         if cast in ("cpu", "late") and width != _FULL:
-            stream = "cpu" if policy.serial else "cast"
-            last = self._add(self._pass("cast weights", (_FULL + width) * n), [last], stream=stream)
+            waits = [self._add(self._pass("cast weights", (_FULL + width) * n), waits, stream=thread)]
         elif cast == "gpu":
             sent = _FULL
         if policy.place(subgroup).weights != "gpu":
-            return last
-        stream = "cpu" if policy.serial else "h2d"
-        waits = [last, *self.exits] if late else [last]
-        last = self._add(
-            copy(policy, "bring weights", "h2d", sent * n, pinned=policy.pinned_weights), waits, stream=stream
-        )
+            return max(waits)
+        waits += self.exits if late else ()
+        bring = copy(policy, "bring weights", "h2d", sent * n, pinned=policy.pinned_weights)
+        last = self._add(bring, waits, stream=thread if policy.serial else "h2d")
         if sent != width:
             kernels = (memory_pass((sent + width) * n, dtype="fp32"),)
             back = Compute(name="cast weights", kind="cast", kernels=kernels, category="optimizer")
@@ -275,10 +291,9 @@ class _Turns:
             bring = copy(policy, f"bring {what}", "h2d", _FULL * n)
             staged = {f"{STAGING} {what}": 1}
             here.append(self._add(bring, after, takes=staged, start_bytes={"gpu/staging": _FULL * n}))
-        rule = find_optimizer(self.optimizer)
-        kernels = rule.kernels(n, recipe=self.recipe, gradient_width=self.width, matrices=(), shards=1)
-        op = Compute(name=rule.name, kind="optimizer", kernels=kernels, category="optimizer")
-        update = self._add(op, here, gives={} if away else gives)
+        if undo:
+            here = [self._add(replace(self._update(subgroup), name="roll back"), here)]
+        update = self._add(self._update(subgroup), here, gives={} if away else gives)
         ends = [update]
         for what in STATES if away else ():
             back = copy(policy, f"return {what}", "d2h", _FULL * n)

@@ -1,0 +1,53 @@
+"""DeepSpeed's stage 2 with its optimizer on the CPU, as the code runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from clustersim.workload.offload.policy import Cast, OffloadPolicy
+from clustersim.workload.offload.subgroup import Subgroup
+
+__all__ = ["Zero2Offload"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zero2Offload(OffloadPolicy):
+    """ZeRO-Offload without the overlaps of its paper.
+
+    Gradients are cast on the GPU, so that four bytes a parameter leave it. When all have come, one thread goes over the
+    rank's whole partition: it multiplies the gradients by their scale, whatever that is, runs Adam, casts the weights
+    into a buffer of 16 bits and copies them to the GPU.
+
+    Parameters
+    ----------
+    subgroup_size : int
+        of the partition, which is one subgroup
+    blocking : bool
+        copies of gradients stand on the stream of the backward pass; with ``overlap_comm`` on that of the reductions
+    pinned_weights : bool
+        the buffer of 16 bits. Until 2024 it was a temporary tensor of PyTorch's, which no driver can pin in time (pull
+        request 5301: copies became 6 times as fast); then weights went in fp32 and the GPU cast them (``cast_weights``
+        ``gpu``) until the buffer came in 2025 (pull request 7253)
+
+    References
+    ----------
+    DeepSpeed, ``runtime/zero/stage_1_and_2.py``: ``async_inplace_copy_grad_to_fp32_buffer_from_gpu``,
+    ``reduce_ipg_grads`` (which stream), ``step``, ``unscale_and_clip_grads``; ``runtime/zero/stage2.py`` of 2020 is the
+    same but for the buffer. PyTorch, ``aten/src/ATen/native/cuda/Copy.cu``: copies between host and GPU convert on the
+    CPU.
+    """
+
+    name: ClassVar[str] = "zero-2-offload"
+
+    subgroup_size: int = 2**40
+    cast: Cast = "gpu"
+    cast_weights: Cast | None = "cpu"
+    scales: bool = True
+    serial: bool = True
+    blocking: bool = True
+    pinned_weights: bool | None = True
+
+    def host_nbytes(self, subgroup: Subgroup) -> float:
+        """The buffer of 16-bit weights."""
+        return 2.0
