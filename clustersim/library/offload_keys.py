@@ -24,6 +24,7 @@ OFFLOAD_KEYS: Mapping[str, Key] = {
         f"plan.offload.{name}": Key(value, meaning, otherwise=_OWN)
         for name, value, meaning in (
             ("subgroup_size", Whole(1, 2**40), "weights of a rank that are moved and updated together"),
+            ("fused_tensors", Flag(), "matrices that read one input are one tensor"),
             ("pinned", Flag(), "host memory is page-locked"),
             ("pinned_weights", Flag(), "what new weights are copied from is page-locked"),
             ("binding", Word(("numa", "none")), "where threads and memory of a rank are"),

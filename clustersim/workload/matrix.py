@@ -19,12 +19,16 @@ class Matrix:
         how many, one after the other
     hidden : bool
         of a linear layer between embedding and head: quantised by the recipes that quantise, orthogonalised by Muon
+    joins : bool
+        each reads the input of the matrix before it in the block: keys and values behind queries, gate and up. Some
+        frameworks have such matrices as one tensor
     """
 
     features_in: int
     features_out: int
     count: int = 1
     hidden: bool = True
+    joins: bool = False
 
     @property
     def elements(self) -> int:

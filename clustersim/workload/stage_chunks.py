@@ -51,7 +51,7 @@ def stage_chunks(
     cut: Sequence[Sequence[Subgroup]] = [()] * len(numbers)
     if plan.offload is not None:
         first = [_placed(stage, chunk, shards[0], plan, placement, kinds) for chunk in numbers]
-        cut = subgroups(first, kinds, size=plan.offload.subgroup_size)
+        cut = subgroups(first, kinds, size=plan.offload.subgroup_size, fused=plan.offload.fused_tensors)
     units = list(units_of(row))
     several = len({unit.micro_batch for unit in units}) > 1
     found = []

@@ -60,7 +60,7 @@ def attention(shard: Shard) -> Block:
         replicated_parameters=model.attention_output_bias * model.hidden + _qk_norm_parameters(shard),
         matrices=(
             Matrix(features_in=model.hidden, features_out=shard.query_features),
-            Matrix(features_in=model.hidden, features_out=shard.key_features, count=2),
+            Matrix(features_in=model.hidden, features_out=shard.key_features, count=2, joins=True),
             Matrix(features_in=shard.query_features, features_out=model.hidden),
         ),
         gathers=True,

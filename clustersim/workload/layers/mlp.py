@@ -51,7 +51,7 @@ def mlp(shard: Shard) -> Block:
         parameters=(model.hidden + model.mlp_bias) * wide + (shard.ffn + model.mlp_bias) * model.hidden,
         replicated_parameters=model.mlp_bias * model.hidden,
         matrices=(
-            Matrix(features_in=model.hidden, features_out=shard.ffn, count=2 if model.gated_mlp else 1),
+            Matrix(features_in=model.hidden, features_out=shard.ffn, count=2 if model.gated_mlp else 1, joins=True),
             Matrix(features_in=shard.ffn, features_out=model.hidden),
         ),
         gathers=True,

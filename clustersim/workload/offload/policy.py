@@ -51,6 +51,8 @@ class OffloadPolicy:
     ----------
     subgroup_size : int
         weights of a rank that are moved and updated together, at least; tensors stay whole
+    fused_tensors : bool
+        matrices that read one input are one tensor, as Megatron-LM's queries, keys and values, and gate and up
     pinned : bool
         host memory is page-locked; else copies go through the driver's staging buffer and hold up who asks for them
     pinned_weights : bool, optional
@@ -67,6 +69,9 @@ class OffloadPolicy:
         the same of new weights alone; None: as ``cast``
     cast_threads : int, optional
         of the CPU's own passes; None: the rank's share of the cores
+    update_cores : float, optional
+        part of the rank's cores that a process of its own has for the CPU's updates, in (0, 1); passes have the others.
+        None: both have all
     scales : bool
         gradients are scaled, and clipped, by a pass of the CPU before its update
     norm : {"gpu", "cpu"}
@@ -107,6 +112,7 @@ class OffloadPolicy:
     """Steps after which orders and caches repeat."""
 
     subgroup_size: int = 1_000_000_000
+    fused_tensors: bool = False
     pinned: bool = True
     pinned_weights: bool | None = None
     binding: Literal["numa", "none"] = "numa"
@@ -114,6 +120,7 @@ class OffloadPolicy:
     cast: Cast = "update"
     cast_weights: Cast | None = None
     cast_threads: int | None = None
+    update_cores: float | None = None
     scales: bool = False
     norm: Updater = "gpu"
     blocking: bool = False
@@ -129,6 +136,11 @@ class OffloadPolicy:
     write_behind: bool = True
     staging: int = 1
     lock: bool = False
+
+    @property
+    def parts(self) -> tuple[float, float]:
+        """Of the rank's cores for the CPU's updates, and for its passes."""
+        return (1.0, 1.0) if self.update_cores is None else (self.update_cores, 1 - self.update_cores)
 
     @property
     def memory(self) -> Memory:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clustersim.workload.layers.placed import Placed
+from clustersim.workload.matrix import Matrix
 from clustersim.workload.sharding.replicas import Replicas
 
 __all__ = ["Subgroup", "subgroups"]
@@ -47,7 +48,7 @@ class Subgroup:
 
 
 def subgroups(
-    chunks: Sequence[Sequence[Placed]], kinds: Sequence[Replicas], *, size: int
+    chunks: Sequence[Sequence[Placed]], kinds: Sequence[Replicas], *, size: int, fused: bool = False
 ) -> tuple[tuple[Subgroup, ...], ...]:
     """Cut the weights of a stage.
 
@@ -63,6 +64,8 @@ def subgroups(
         of dense weights and of those of experts
     size : int
         weights of this rank's share
+    fused : bool
+        matrices that read one input are one tensor
 
     Returns
     -------
@@ -78,7 +81,7 @@ def subgroups(
         (chunk, kind.axis, parts)
         for chunk, placed in enumerate(chunks)
         for kind in kinds
-        for parts in _cut(list(_tensors(placed, kind)), size)
+        for parts in _cut(list(_tensors(placed, kind, fused=fused)), size)
     ]
     found = [
         Subgroup(index=index, count=len(cut), axis=axis, chunk=chunk, parts=parts)
@@ -87,11 +90,11 @@ def subgroups(
     return tuple(tuple(one for one in found if one.chunk == chunk) for chunk in range(len(chunks)))
 
 
-def _tensors(placed: Sequence[Placed], kind: Replicas) -> Iterator[tuple[int, int]]:
+def _tensors(placed: Sequence[Placed], kind: Replicas, *, fused: bool) -> Iterator[tuple[int, int]]:
     """(block, weights of this rank) of each tensor; shares are rounded so that all together are the rank's part."""
     before = 0
     for number, p in enumerate(placed):
-        matrices = [matrix.elements for matrix in kind.matrices(p.block) for _ in range(matrix.count)]
+        matrices = list(_matrices(kind.matrices(p.block), fused=fused))
         rest = kind.parameters(p.block) - sum(matrices)
         for elements in (*matrices, rest) if rest > 0 else matrices:
             shares = kind.sharding.optimizer
@@ -99,6 +102,19 @@ def _tensors(placed: Sequence[Placed], kind: Replicas) -> Iterator[tuple[int, in
             before += elements
             if share:
                 yield number, share
+
+
+def _matrices(matrices: Sequence[Matrix], *, fused: bool) -> Iterator[int]:
+    """Elements of each tensor of a block's matrices."""
+    together = 0
+    for matrix in matrices:
+        for _ in range(matrix.count):
+            if together and not (fused and matrix.joins):
+                yield together
+                together = 0
+            together += matrix.elements
+    if together:
+        yield together
 
 
 def _cut(tensors: Sequence[tuple[int, int]], size: int) -> Iterator[tuple[tuple[int, int], ...]]:
