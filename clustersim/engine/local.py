@@ -171,7 +171,7 @@ def _host_work(op: HostWork, cpu: CPU, device: int, topology: Topology, slowdown
     socket full of it fills the socket's DRAM, and beside it DMA gets its share.
     """
     rate = cpu.rate(op.kind)
-    share = cpu.num_cores / float(gpus_per_socket(topology)[device])
+    share = op.part * cpu.num_cores / float(gpus_per_socket(topology)[device])
     threads = min(share if op.threads is None else op.threads, cpu.num_cores)
     inflated = math.ceil(op.nbytes * max(1.0, cpu.memory_efficiency / rate.efficiency))
     loads = [(name, inflated if name.startswith("dram") else n) for name, n in paths(op) if name != "cores"]

@@ -32,6 +32,7 @@ OFFLOAD_KEYS: Mapping[str, Key] = {
             ("cast", Word(get_args(Cast)), "who converts gradients and weights"),
             ("cast_weights", Word(get_args(Cast)), "who converts new weights, where it is not who converts gradients"),
             ("cast_threads", Whole(1, 2**12), "threads of the CPU's casts"),
+            ("update_cores", Number(0, 1, above=True), "part of the cores that a process of its own updates with"),
             ("scales", Flag(), "the CPU scales gradients in a pass of its own"),
             ("norm", Word(get_args(Updater)), "who takes the norm of gradients"),
             ("blocking", Flag(), "the backward pass waits for copies of gradients"),

@@ -11,7 +11,7 @@ from clustersim.faults import Fault, nearest_name
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.arrays import Arrays
 from clustersim.workload.job import Job, Pool
-from clustersim.workload.op import Compute, Op
+from clustersim.workload.op import Compute, HostWork, Op
 from clustersim.workload.program import Program
 from clustersim.workload.script import Script, scripts
 
@@ -87,6 +87,8 @@ def _amounts(program: str, op: Op) -> Iterator[Fault]:
         number = getattr(op, name, None)
         if number is not None and number < 1:
             yield Fault(key=f"{program}.{op.name}.{name}", value=number, rule="must be at least 1", nearest=1)
+    if isinstance(op, HostWork) and not 0 < op.part <= 1:
+        yield Fault(key=f"{program}.{op.name}.part", value=op.part, rule="must be above 0 and at most 1", nearest=1)
 
 
 def _cycle(edges: NDArray[np.int32], n: int) -> list[int]:

@@ -151,6 +151,8 @@ class HostWork:
         [FLOP]
     threads : int, optional
         of the CPU; None: an even share of the socket's cores among the GPUs that hang on it
+    part : float
+        of that share, for a process that has some of a rank's cores, in (0, 1]
     memory : {"near", "spread", "far"}
         which host memory, see :data:`Memory`; its cores are always those of the GPU's own socket
     """
@@ -160,6 +162,7 @@ class HostWork:
     nbytes: Annotated[int, Unit("B")]
     flops: Annotated[int, Unit("FLOP")] = 0
     threads: int | None = None
+    part: float = 1.0
     memory: Memory = "near"
     category: Literal["host"] = "host"
 

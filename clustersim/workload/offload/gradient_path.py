@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.number_format import WIDTH
 from clustersim.workload.offload.policy import OffloadPolicy, Tier
-from clustersim.workload.offload.traffic import copy, write
+from clustersim.workload.offload.traffic import copy, host_pass, write
 from clustersim.workload.op import Compute, HostWork, Op
 
 __all__ = ["GradientPath", "gradient_path", "gradient_width"]
@@ -69,7 +69,7 @@ def gradient_path(
 
 def _passes(policy: OffloadPolicy, parameters: int, *, sent: int, last: bool, adds: bool) -> Iterator[HostWork]:
     """What the CPU does with gradients of ``sent`` bytes."""
-    full, threads, memory = WIDTH["fp32"], policy.cast_threads, policy.memory
+    full = WIDTH["fp32"]
     passes = []
     if adds:
         passes.append(("add gradients", "cast", 3 * sent))
@@ -78,4 +78,4 @@ def _passes(policy: OffloadPolicy, parameters: int, *, sent: int, last: bool, ad
     if last and policy.norm == "cpu":
         passes.append(("gradient norm", "norm", gradient_width(policy, sent)))
     for name, kind, each in passes:
-        yield HostWork(name=name, kind=kind, nbytes=each * parameters, threads=threads, memory=memory)
+        yield host_pass(policy, name, kind, each * parameters)

@@ -199,6 +199,9 @@ class OffloadPolicy:
 
     def faults(self) -> Iterator[Fault]:
         """What is wrong with its settings, keys as ``plan.offload.stride``."""
+        if self.update_cores is not None and not 0 < self.update_cores < 1:
+            rule = "must be above 0 and below 1: casts and other passes have the rest"
+            yield Fault(key="plan.offload.update_cores", value=self.update_cores, rule=rule, nearest=0.8)
         for key in ("subgroup_size", "buffers", "gradient_buffers", "staging", "cast_threads"):
             value = getattr(self, key)
             if value is not None and (type(value) is not int or value < 1):

@@ -26,6 +26,8 @@ class SuperOffloadRelease(OffloadPolicy):
 
     Parameters
     ----------
+    update_cores : float
+        ``cpuadam_cores_perc``
     offload_ratio : float
         ``ratio``: part of the subgroups whose state is on the host; the GPU has the first of the model
     asynchronous : bool
@@ -47,6 +49,7 @@ class SuperOffloadRelease(OffloadPolicy):
     scales: bool = True
     serial: bool = True
     collects: bool = True
+    update_cores: float | None = 0.8
     offload_ratio: float = 1.0
     asynchronous: bool = True
 

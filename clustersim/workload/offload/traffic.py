@@ -7,9 +7,9 @@ from typing import Literal
 
 from clustersim.workload.offload.policy import OffloadPolicy, Tier
 from clustersim.workload.offload.subgroup import Subgroup
-from clustersim.workload.op import Copy, Op, Storage
+from clustersim.workload.op import Copy, HostWork, Op, Storage
 
-__all__ = ["by_tier", "copy", "fetch", "read", "write"]
+__all__ = ["by_tier", "copy", "fetch", "host_pass", "read", "write"]
 
 _READS: dict[Tier, Literal["nvme_read", "fs_read"]] = {"nvme": "nvme_read", "file_system": "fs_read"}
 _WRITES: dict[Tier, Literal["nvme_write", "fs_write"]] = {"nvme": "nvme_write", "file_system": "fs_write"}
@@ -21,6 +21,12 @@ def copy(
     """A copy between the GPU and the host's buffers, which are as the policy says or, where given, ``pinned``."""
     pageable = not (policy.pinned if pinned is None else pinned)
     return Copy(name=name, kind=kind, nbytes=nbytes, pageable=pageable, memory=policy.memory)
+
+
+def host_pass(policy: OffloadPolicy, name: str, kind: str, nbytes: int) -> HostWork:
+    """A pass of the CPU over what lies on the host, other than the update."""
+    _, part = policy.parts
+    return HostWork(name=name, kind=kind, nbytes=nbytes, threads=policy.cast_threads, part=part, memory=policy.memory)
 
 
 def read(tier: Tier, name: str, nbytes: int) -> Storage:

@@ -12,7 +12,7 @@ from clustersim.workload.offload.gradient_path import gradient_width
 from clustersim.workload.offload.policy import OffloadPolicy, Tier
 from clustersim.workload.offload.pools import BUFFERS, STAGING, STATES
 from clustersim.workload.offload.subgroup import Subgroup
-from clustersim.workload.offload.traffic import copy, read, write
+from clustersim.workload.offload.traffic import copy, host_pass, read, write
 from clustersim.workload.op import Compute, Delay, HostWork, Op, Storage
 from clustersim.workload.optimizer import find_optimizer
 from clustersim.workload.optimizers.rule import Optimizer
@@ -152,16 +152,15 @@ class _Turns:
 
     def validate(self, after: Sequence[int], parameters: int) -> int:
         """The CPU looks at gradients of so many parameters for what is not finite, and takes their norm."""
-        policy = self.policy
-        nbytes = gradient_width(policy, self.width) * parameters
-        check = HostWork(name="validate", kind="norm", nbytes=nbytes, threads=policy.cast_threads, memory=policy.memory)
-        return self._add(check, after, stream="validation")
+        nbytes = gradient_width(self.policy, self.width) * parameters
+        return self._add(host_pass(self.policy, "validate", "norm", nbytes), after, stream="validation")
 
     def _update(self, subgroup: Subgroup) -> HostWork | Compute:
         """The update itself, by who does it."""
         policy, n = self.policy, subgroup.parameters
         if policy.tier(subgroup) == "cpu":
-            return HostWork(name="cpu adam", kind=policy.adam, nbytes=_ADAM * n, memory=policy.memory)
+            part, _ = policy.parts
+            return HostWork(name="cpu adam", kind=policy.adam, nbytes=_ADAM * n, part=part, memory=policy.memory)
         rule = find_optimizer(self.optimizer)
         kernels = rule.kernels(n, recipe=self.recipe, gradient_width=self.width, matrices=(), shards=1)
         return Compute(name=rule.name, kind="optimizer", kernels=kernels, category="optimizer")
@@ -306,8 +305,7 @@ class _Turns:
         return self._add(op, after, takes=lock, gives={**lock, **(gives or {})})
 
     def _pass(self, name: str, nbytes: int) -> HostWork:
-        policy = self.policy
-        return HostWork(name=name, kind="cast", nbytes=nbytes, threads=policy.cast_threads, memory=policy.memory)
+        return host_pass(self.policy, name, "cast", nbytes)
 
     def _lock(self, tier: Tier, way: str) -> dict[str, int]:
         return {f"{tier} {way} lock": 1} if self.policy.lock else {}
