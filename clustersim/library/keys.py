@@ -113,6 +113,8 @@ KEYS: Mapping[str, Key] = {
     ),
     "plan.prefetch": Key(Whole(0, 2**10), "layers gathered ahead of the one in use", 1),
     "plan.limit_gathers": Key(Flag(), "a gathering waits for room: at most plan.prefetch others are held", True),
+    "plan.gather_blocks": Key(Flag(), "weights gathered block by block, as ZeRO-3 does; else layer by layer", False),
+    "plan.reduce_scatter": Key(Flag(), "split gradients are reduced by reduce-scatter; else by all-reduce", True),
     "plan.per_parameter": Key(Flag(), "weights split parameter by parameter and copied, as FSDP2 does", False),
     "plan.flat_parameters": Key(
         Flag(), "gradients of a layer are put together, cast and divided before they go, as FSDP1 does", False

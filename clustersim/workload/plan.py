@@ -81,6 +81,12 @@ class ParallelPlan:
     limit_gathers : bool
         a gathering waits until no more than ``prefetch`` others are held, as PyTorch's FSDP2 and FSDP1 with
         ``limit_all_gathers`` do; else only for its turn on its stream
+    gather_blocks : bool
+        weights are gathered block by block, attention and MLP apart, as DeepSpeed's ZeRO-3 does module by module; else
+        layer by layer
+    reduce_scatter : bool
+        what is split over replicas is reduced by reduce-scatter; else gradients are summed by all-reduce and a rank
+        keeps its part of them, as DeepSpeed does with ``reduce_scatter`` false
     per_parameter : bool
         weights are split parameter by parameter, as PyTorch's FSDP2 does, and copied out of the buffer that they arrive
         in, gradients into the one that is reduced; else layer by layer, as one flat parameter (FSDP1)
@@ -223,6 +229,8 @@ class ParallelPlan:
     prefetch: int = 1
     reshard: bool = True
     limit_gathers: bool = True
+    gather_blocks: bool = False
+    reduce_scatter: bool = True
     per_parameter: bool = False
     flat_parameters: bool = False
     reduce_each: bool | None = None

@@ -42,6 +42,8 @@ def plans(draw: st.DrawFn) -> dict[str, Any]:
         "reduce_dtype": draw(st.sampled_from([None, "bf16"])),
         "prefetch": draw(st.integers(0, 3)),
         "limit_gathers": draw(st.booleans()),
+        "gather_blocks": draw(st.booleans()),
+        "reduce_scatter": draw(st.booleans()),
         "per_parameter": draw(st.booleans()),
         "axis_order": draw(st.sampled_from([("tp", "cp", "dp", "pp"), ("dp", "tp", "cp", "pp")])),
     }

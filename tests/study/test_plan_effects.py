@@ -26,6 +26,13 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "plan.hsdp": [(2, {}, False), (2, FSDP, True)],
     "plan.prefetch": [(3, {}, False), (0, FSDP, True)],
     "plan.limit_gathers": [(False, {}, False)],
+    "plan.gather_blocks": [(True, {}, False), (True, FSDP, True)],
+    "plan.reduce_scatter": [
+        (False, ALONE, False),
+        (False, {}, False),
+        (False, FSDP, True),
+        (False, {"plan.zero": 1}, True),
+    ],
     "plan.per_parameter": [(True, {}, False), (True, FSDP, True)],
     "plan.flat_parameters": [
         (True, {}, False),

@@ -30,6 +30,8 @@ _SHARDING: Mapping[str, object] = {
     "prefetch": 1,
     "reshard": True,
     "limit_gathers": True,
+    "gather_blocks": False,
+    "reduce_scatter": True,
     "per_parameter": False,
     "flat_parameters": False,
     "reduce_each": None,
@@ -116,12 +118,12 @@ def sharding_notes(case: Case) -> Iterator[str]:
     if plan.fsdp and plan.zero:
         yield "plan.zero: no effect with plan.fsdp, which splits weights the same way"
     splits = plan.fsdp or plan.zero == 3
-    for name in ("hsdp", "prefetch", "reshard", "limit_gathers", "per_parameter", "gather_dtype"):
+    for name in ("hsdp", "prefetch", "reshard", "limit_gathers", "gather_blocks", "per_parameter", "gather_dtype"):
         whole = name == "gather_dtype" and plan.zero
         if name in given and not splits and not whole:
             yield f"plan.{name}: no effect without plan.fsdp or plan.zero 3"
     if ranks == 1:
-        idle = {"reduce_dtype", "reduce_each", "zeropp", "sync_every"}
+        idle = {"reduce_dtype", "reduce_each", "reduce_scatter", "zeropp", "sync_every"}
         for name in sorted(given & (idle | {"gather_dtype"} if plan.zero in (1, 2) else idle)):
             yield f"plan.{name}: no effect with dp 1"
     elif plan.reduce_each is False and not splits and plan.zero < 2:
@@ -133,6 +135,12 @@ def sharding_notes(case: Case) -> Iterator[str]:
             yield f"plan.zeropp: {name}: no effect with plan.zeropp_ranks {plan.zeropp_ranks} of {ranks} ranks"
     if plan.zeropp and "qgz" in plan.zeropp and plan.reduce_dtype is not None and plan.zeropp_ranks < ranks:
         yield "plan.reduce_dtype: no effect with qgz of plan.zeropp, which reduces in int4"
+    if not plan.reduce_scatter and not (splits or plan.zero):
+        yield "plan.reduce_scatter: no effect without plan.zero or plan.fsdp: gradients are summed by all-reduce anyway"
+    if (plan.zeropp or plan.hsdp is not None) and not plan.reduce_scatter:
+        yield "plan.reduce_scatter: no effect with plan.zeropp or plan.hsdp, which reduce inside of groups"
+    if (plan.zeropp or plan.hsdp is not None) and plan.gather_blocks:
+        yield "plan.gather_blocks: no effect with plan.zeropp or plan.hsdp, which gather layers"
     if plan.zeropp and plan.per_parameter:
         yield "plan.per_parameter: no effect with plan.zeropp, which is DeepSpeed's"
     if plan.flat_parameters and (ranks == 1 or plan.per_parameter or not plan.fsdp):

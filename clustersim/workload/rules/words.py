@@ -24,7 +24,16 @@ __all__ = ["word_faults"]
 
 _AXES = ("tp", "cp", "dp", "pp")
 _HOST_FLAGS = ("wait_norm", "wait_messages", "wait_kernels", "clip")
-_SHARDING_FLAGS = ("fsdp", "reshard", "limit_gathers", "per_parameter", "flat_parameters", "sync_momentum")
+_SHARDING_FLAGS = (
+    "fsdp",
+    "reshard",
+    "limit_gathers",
+    "per_parameter",
+    "flat_parameters",
+    "sync_momentum",
+    "gather_blocks",
+    "reduce_scatter",
+)
 _LAYOUT_FLAGS = ("repeat_heads", "batch_first")
 
 

@@ -25,7 +25,7 @@ When = Literal["gather", "gather_again", "reduce"]
 def parameter_groups(
     placed: Sequence[Placed], shard: Shard, kinds: Sequence[Replicas], *, last: bool
 ) -> tuple[ParameterGroup, ...]:
-    """One group a layer; embedding and head with their norms are groups of their own.
+    """One group a layer, or a block with the norm before it; embedding and head are groups of their own.
 
     Where weights stay whole, neighbouring groups are reduced together as far as the strategy's bucket holds them.
 
@@ -117,9 +117,20 @@ def _cast(shard: Shard, matrices: Sequence[Matrix]) -> Iterator[Compute]:
         yield Compute(name="cast weights", kind="quantise", kernels=kernels)
 
 
+def _by_block(placed: Sequence[Placed], layer: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """The blocks of a layer that have matrices, each with those before it that have none."""
+    first = 0
+    for n, i in enumerate(layer):
+        if placed[i].block.matrices or placed[i].block.expert_matrices or n == len(layer) - 1:
+            yield tuple(layer[first : n + 1])
+            first = n + 1
+
+
 def _together(placed: Sequence[Placed], kinds: Sequence[Replicas]) -> Iterator[tuple[int, ...]]:
     """Blocks of each group, groups in forward order; buckets fill in the order of the backward pass."""
     layers = [tuple(members) for _, members in groupby(range(len(placed)), key=lambda i: placed[i].layer)]
+    if any(kind.sharding.by_block for kind in kinds):
+        layers = [blocks for layer in layers for blocks in _by_block(placed, layer)]
     bucket = max(kind.sharding.bucket for kind in kinds)
     if any(kind.sharding.gather for kind in kinds) or not bucket:
         yield from layers

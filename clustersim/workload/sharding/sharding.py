@@ -40,6 +40,8 @@ class Sharding:
         parameter groups that are gathered ahead of the one in use
     bounded : bool
         a gathering waits until no more than ``prefetch`` other groups are here; else only for its turn on its stream
+    by_block : bool
+        a parameter group is a block with the norm before it; else a layer
     copies : bool
         gathered weights are copied out of the buffer that they arrive in, gradients into the one that is reduced, among
         the kernels of the passes
@@ -70,6 +72,7 @@ class Sharding:
     keeps: bool = False
     prefetch: int = 1
     bounded: bool = True
+    by_block: bool = False
     copies: bool = False
     flat: bool = False
     bucket: int = 0

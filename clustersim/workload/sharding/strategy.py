@@ -85,6 +85,8 @@ def _each_step(plan: ParallelPlan, recipe: Recipe) -> Strategy:
         each=plan.reduce_each,
         bucket=REDUCE_BUCKET if plan.bucket_bytes is None else plan.bucket_bytes // gradient,
         bounded=plan.limit_gathers,
+        by_block=plan.gather_blocks,
+        scatters=plan.reduce_scatter,
         copies=plan.per_parameter,
         flat=flat,
     )

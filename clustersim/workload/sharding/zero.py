@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from clustersim.workload.sharding.ddp import ddp
 from clustersim.workload.sharding.movement import Movement, reduction
@@ -23,6 +24,8 @@ def zero(
     reduced: int | None = None,
     bucket: int = 0,
     bounded: bool = True,
+    by_block: bool = False,
+    scatters: bool = True,
     copies: bool = False,
     flat: bool = False,
 ) -> Sharding:
@@ -56,6 +59,10 @@ def zero(
         those of a layer
     bounded : bool
         stage 3: a gathering waits until there is room for it
+    by_block : bool
+        stage 3: blocks are gathered one by one; else layers
+    scatters : bool
+        reduce-scatter; else an all-reduce, of which a rank keeps its part
     copies : bool
         stage 3: parameters are split one by one, as in PyTorch's FSDP2, and copied out of and into buffers, which also
         casts gradients
@@ -70,7 +77,8 @@ def zero(
     if ranks == 1 or stage == 0:
         return ddp(ranks, gradient=gradient, reduced=reduced, each=each, bucket=bucket)
     gather = Movement(kind="all_gather", what="weights", nbytes=weight)
-    reduce = (reduction("reduce_scatter", gradient=gradient, reduced=reduced, kept=ranks),)
+    kind: Literal["reduce_scatter", "all_reduce"] = "reduce_scatter" if scatters else "all_reduce"
+    reduce = (reduction(kind, gradient=gradient, reduced=reduced, kept=ranks),)
     if stage < 3:
         return Sharding(
             name=f"zero-{stage}",
@@ -93,6 +101,7 @@ def zero(
         keeps=keeps,
         prefetch=prefetch,
         bounded=bounded,
+        by_block=by_block,
         copies=copies,
         flat=flat,
     )
