@@ -73,6 +73,7 @@ class Lane:
             cause_op=cause[1],
             bound=np.zeros(table.shape[1], np.int32),
             groups=self.groups,
+            resident=self.program.resident,
             pooled=self._pooled(rounds),
         )
 

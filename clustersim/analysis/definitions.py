@@ -54,10 +54,14 @@ _DEFINITIONS = {
         "Of breakdown_s.wait, by its name, what is waited for a pool that others hold, such as pinned buffers or the "
         "lock of a drive; pools that nobody waited for are left out [s]."
     ),
-    "peak_memory_bytes": "Most bytes held at one instant by the worst rank, by tier [B].",
+    "peak_memory_bytes": "Most bytes held at one instant by the worst rank, by tier; a node's pools are no rank's [B].",
+    "peak_store_bytes": (
+        "Most bytes held at one instant in the fullest store of each kind by all ranks of all jobs that fill it: gpu; "
+        "host and nvme of a node; file_system of the site [B]."
+    ),
     "out_of_memory": (
         "What does not fit by the most bytes: rank, stage, op, category at the peak, tier, needed, capacity, over [B]; "
-        "host and nvme count all ranks of a node; null when all fits."
+        "host and nvme count all ranks of a node, file_system all there are; null when all fits."
     ),
     "plan": "The parallel plan as resolved.",
     "fold": "exact: one rank simulated for each class of equal ranks; off: every rank simulated.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clustersim.analysis.memory import peak
+from clustersim.analysis.peak import peak
 from clustersim.topology.topology import Topology
 from clustersim.trace.record import LaneRecord, Record
 from clustersim.workload.op import Compute

@@ -11,27 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.analysis.breakdown import axes_of_lanes, breakdown_ns, pools_of_lanes
-from clustersim.analysis.fits import out_of_memory
-from clustersim.analysis.memory import peak
+from clustersim.analysis.fits import worst_lack
 from clustersim.analysis.partition import class_names
+from clustersim.analysis.peak import peak
 from clustersim.analysis.report import report
 from clustersim.analysis.step_residual import load_step_residual
+from clustersim.analysis.stores import fullest, store_peaks
 from clustersim.analysis.uncertainty import step_spread
 from clustersim.topology.topology import Topology
 from clustersim.trace.coverage import Coverage
 from clustersim.trace.record import LaneRecord, Record
 from clustersim.trace.schema import SCHEMA_VERSION
 from clustersim.trace.steps import step_edges
-from clustersim.workload.job import Job
+from clustersim.workload.job import TIERS, Job
 from clustersim.workload.op import Compute
 
-__all__ = ["LEAST_SHARE", "TIERS", "Run", "Summary", "summary"]
+__all__ = ["LEAST_SHARE", "STORES", "Run", "Summary", "summary"]
 
 LEAST_SHARE = 1e-3
 """Of op time, below which a kernel or a collective is not told to be worth measuring."""
 
-TIERS = ("gpu", "host_pinned", "host_pageable", "nvme", "file_system")
-"""Where bytes are held."""
+STORES = ("gpu", "host", "nvme", "file_system")
+"""What is filled: a GPU, the host memory and the drives of a node, the file system of the site."""
 
 
 class Run(Protocol):
@@ -85,7 +86,8 @@ def summary(run: Run) -> Summary:
         a dict of plain numbers, texts, lists and dicts; what a run does not tell is None, never NaN
     """
     record = run.record
-    lack = out_of_memory(record, run.topology)
+    stores = fullest(store_peaks(record, run.topology))
+    lack = worst_lack(stores.values())
     jobs = [_of_job(run, k) for k in range(len(record.jobs))]
     notes = [note for job in jobs for note in job.pop("notes")]
     answer: dict[str, Any] = {
@@ -94,6 +96,7 @@ def summary(run: Run) -> Summary:
         "message": record.message or None,
         "fits": False if lack else (True if record.status == "ok" else None),
         **jobs[0],
+        "peak_store_bytes": {store: stores[store].nbytes if store in stores else 0 for store in STORES},
         "out_of_memory": asdict(lack) if lack else None,
         "fold": run.fold,
         "num_events": record.num_events,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,7 @@ from clustersim.engine.engine import Engine
 from clustersim.engine.lane import Lane, Rendezvous
 from clustersim.engine.timed import fractions, timed_work
 from clustersim.trace.record import LaneRecord, Record
+from clustersim.workload.job import Pool
 
 __all__ = ["record"]
 
@@ -74,6 +77,7 @@ def record(engine: Engine, steps: int, status: str = "ok", message: str = "") ->
             cause_lane=cause_lane[k],
             cause_op=cause_op[k],
             bound=bound[k],
+            resident=_resident(lane, scene.system.jobs[lane.spec.job].pools),
             pooled=pooled[k],
             groups={slot: scene.rendezvous[r].name for slot, r in lane.spec.rendezvous.items()},
         )
@@ -90,6 +94,16 @@ def record(engine: Engine, steps: int, status: str = "ok", message: str = "") ->
         status=status,
         message=message,
     )
+
+
+def _resident(lane: Lane, pools: Mapping[str, Pool]) -> dict[str, int]:
+    """Bytes that a rank holds from beginning to end, its own pools among them [B]."""
+    held = dict(lane.flat.arrays.resident)
+    for name in lane.flat.arrays.pools:
+        pool = pools[name]
+        if pool.scope == "rank" and pool.nbytes:
+            held[pool.memory] = held.get(pool.memory, 0) + pool.nbytes
+    return held
 
 
 def _own_bounds(lane: Lane, bounds: dict[str, int]) -> NDArray[np.int32]:

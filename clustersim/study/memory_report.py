@@ -1,15 +1,17 @@
-"""What a job holds on its GPUs, by stage and category, and the largest micro-batch that fits."""
+"""What a job holds in every store, on its GPUs by stage and category, and the largest micro-batch that fits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from clustersim.analysis.device_memory import DeviceMemory, device_memory
-from clustersim.analysis.fits import out_of_memory
+from clustersim.analysis.fits import out_of_memory, worst_lack
 from clustersim.analysis.stage_memory import StageMemory, stage_memory, worst_stage
-from clustersim.analysis.summary import TIERS, summary
+from clustersim.analysis.stores import StorePeak, fullest, store_peaks
+from clustersim.analysis.summary import summary
 from clustersim.engine.deadlock import Deadlock
 from clustersim.faults import BadInput
 from clustersim.hardware.gpu import GPU
@@ -17,6 +19,7 @@ from clustersim.library.job import JobSetup
 from clustersim.study.point import Point, prepare, run_point
 from clustersim.trace.record import LaneRecord
 from clustersim.trace.result import Result
+from clustersim.workload.job import TIERS
 
 __all__ = ["MemoryReport", "Trial", "memory_report"]
 
@@ -42,7 +45,7 @@ class Trial:
     reason: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class MemoryReport:
     """The answer of ``clustersim memory``.
 
@@ -63,6 +66,11 @@ class MemoryReport:
     def worst(self) -> StageMemory:
         """The stage with the least room left."""
         return worst_stage(self.stages)
+
+    @cached_property
+    def stores(self) -> Mapping[str, StorePeak]:
+        """Of each kind of store that is used, the place with the least room left."""
+        return fullest(store_peaks(self.result.record, self.result.topology))
 
     @property
     def device(self) -> DeviceMemory:
@@ -85,7 +93,7 @@ class MemoryReport:
     @property
     def fits(self) -> bool | None:
         """Whether every store has room; None where the run did not end and nothing was over by then."""
-        if out_of_memory(self.result.record, self.result.topology) is not None:
+        if worst_lack(self.stores.values()) is not None:
             return False
         return True if self.result.record.status == "ok" else None
 
@@ -116,6 +124,7 @@ class MemoryReport:
                 "device_bytes": device.device_bytes,
             },
             "by_tier": {tier: said["peak_memory_bytes"][tier] for tier in TIERS},
+            "stores": [_store(store) for store in self.stores.values()],
             "stages": [_stage(stage) for stage in self.stages],
             "largest_micro_batch": self.largest_micro_batch,
             "micro_batches_tried": None if self.trials is None else [asdict(trial) for trial in self.trials],
@@ -193,7 +202,7 @@ def _trials(
 def _never_fits(result: Result) -> bool:
     """Whether what is held throughout is more than there is: no micro-batch changes that."""
     for stage in stage_memory(result.record, result.topology):
-        held = sum(nbytes for key, nbytes in _lane(result, stage).arrays.resident.items() if key.startswith("gpu/"))
+        held = sum(nbytes for key, nbytes in _lane(result, stage).resident.items() if key.startswith("gpu/"))
         if held > stage.capacity_bytes:
             return True
     return False
@@ -234,6 +243,13 @@ def _result(point: Point, *, fold: bool) -> Result:
         if deadlock.result is None:
             raise
         return deadlock.result
+
+
+def _store(store: StorePeak) -> dict[str, Any]:
+    told = asdict(store)
+    del told["job"]
+    told["peak_bytes"] = told.pop("nbytes")
+    return told
 
 
 def _stage(stage: StageMemory) -> dict[str, Any]:

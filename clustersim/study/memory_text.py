@@ -21,6 +21,14 @@ _HEADS = {
 """Category -> its column, in this order; others follow under their own names."""
 
 
+_PLACES = {
+    "host": "on a node, by its {} ranks",
+    "nvme": "on the drives of a node, by its {} ranks",
+    "file_system": "of the site, by {} ranks",
+}
+"""Where the stores are that several ranks fill."""
+
+
 def memory_text(report: MemoryReport) -> str:
     """Text of a report."""
     answer, topology = report.answer(), report.result.topology
@@ -41,6 +49,21 @@ def _table(report: MemoryReport) -> str:
         cells = [f"{stage.by_category.get(column, 0) / 2**30:.2f}" for column in columns]
         rows.append(["-" if stage.stage is None else str(stage.stage), *cells, f"{stage.peak_bytes / 2**30:.2f}"])
     return table(rows, right=range(len(columns) + 2))
+
+
+def _beyond_gpus(report: MemoryReport) -> Iterator[str]:
+    """What is held elsewhere, and who fills each store to its peak."""
+    for store in report.stores.values():
+        if store.store == "gpu" or not store.nbytes:
+            continue
+        of = "" if store.capacity_bytes is None else f" of {bytes_text(store.capacity_bytes)}"
+        held = sorted(store.by_category.items(), key=lambda part: -part[1])[:3]
+        parts = ", ".join(f"{name} {bytes_text(nbytes)}" for name, nbytes in held if nbytes)
+        if len(store.by_tier) > 1:
+            parts += "; " + ", ".join(f"{tier} {bytes_text(nbytes)}" for tier, nbytes in store.by_tier.items())
+        at = "from the start" if store.op is None else f"in '{store.op}'"
+        place = _PLACES[store.store].format(store.num_ranks)
+        yield f"{store.store}: {bytes_text(store.nbytes)}{of} {place}, on rank {store.rank} {at}: {parts}"
 
 
 def _lines(report: MemoryReport) -> Iterator[str]:
@@ -64,9 +87,7 @@ def _lines(report: MemoryReport) -> Iterator[str]:
         f"on that GPU, an estimate: {bytes_text(device.device_bytes)}; its allocator's segments "
         f"{bytes_text(device.reserved_bytes)} or more, CUDA context and NCCL {bytes_text(beside)}"
     )
-    for tier, nbytes in report.answer()["by_tier"].items():
-        if nbytes and tier != "gpu":
-            yield f"{tier}: {bytes_text(nbytes)} a rank at most"
+    yield from _beyond_gpus(report)
     lack = report.answer()["out_of_memory"]
     if lack is not None:
         yield f"does not fit: {bytes_text(lack['over_bytes'])} over in {lack['tier']} memory on rank {lack['rank']}"

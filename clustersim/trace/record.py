@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,6 +43,8 @@ class LaneRecord:
         index into ``Record.bounds``
     pooled : NDArray[int64], shape (w, 2)
         (flat op, index into ``arrays.pools``) of the ops that a pool let start when it had been given back to
+    resident : Mapping[str, int]
+        bytes held from beginning to end, by memory key: what the program says, and the pools that are this rank's [B]
     groups : dict[str, str]
         slot -> the representative's group as the trace names it: ``tp/tp/3``
     """
@@ -58,6 +61,7 @@ class LaneRecord:
     cause_op: NDArray[np.int32]
     bound: NDArray[np.int32]
     groups: dict[str, str]
+    resident: Mapping[str, int] = field(default_factory=dict)
     pooled: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
 
     @property

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from clustersim.faults import Fault, nearest_name
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.arrays import Arrays
-from clustersim.workload.job import Job, Pool
+from clustersim.workload.job import TIERS, Job, Pool
 from clustersim.workload.op import Compute, HostWork, Op
 from clustersim.workload.program import Program
 from clustersim.workload.script import Script, scripts
@@ -22,10 +22,10 @@ def check(job: Job, *, short: bool = True) -> list[Fault]:
     """All faults of a job; empty when it is sound.
 
     Looks for ranks without a program, programs that cover different numbers of steps, pools that the job does not have
-    or that never hold what is taken at once, negative amounts of work, programs with cycles, collectives on a slot that
-    a rank has no group for, slots on several streams, ranks that are in two groups by one slot, members that disagree
-    on the kind or bytes of a collective, and members that stop short of the others: a send without its receive. Orders
-    that deadlock only across ranks show in the run.
+    or that never hold what is taken at once, bytes in a tier that is none, negative amounts of work, programs with
+    cycles, collectives on a slot that a rank has no group for, slots on several streams, ranks that are in two groups
+    by one slot, members that disagree on the kind or bytes of a collective, and members that stop short of the others:
+    a send without its receive. Orders that deadlock only across ranks show in the run.
 
     Parameters
     ----------
@@ -67,6 +67,11 @@ def check_program(program: Program) -> list[Fault]:
         for _, _, pool, amount in arrays.pool_use.tolist()
         if amount < 1
     ]
+    for key in dict.fromkeys((*arrays.memory_keys, *arrays.resident)):
+        tier, _, category = key.partition("/")
+        if tier not in TIERS or not category:
+            rule, nearest = f"must be tier/category, of the tiers {', '.join(TIERS)}", nearest_name(tier, TIERS)
+            faults.append(Fault(key=f"{program.name}.memory", value=key, rule=rule, nearest=nearest))
     cycle = _cycle(arrays.edges, len(arrays))
     if cycle:
         path = " -> ".join(f"{k} {arrays.ops[arrays.op[k]].name}" for k in cycle)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from clustersim.workload.program import Program
 
-__all__ = ["GroupFamily", "Job", "Ledger", "Pool"]
+__all__ = ["TIERS", "GroupFamily", "Job", "Ledger", "Pool"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -47,6 +47,19 @@ class GroupFamily:
         return self.slots[0] if len(self.slots) == 1 else self.slots[position]
 
 
+_SHARED_BY = {
+    "gpu": ("rank",),
+    "host_pinned": ("rank", "node"),
+    "host_pageable": ("rank", "node"),
+    "nvme": ("rank", "node"),
+    "file_system": ("rank", "job"),
+}
+"""Tier -> who can share a pool of its memory."""
+
+TIERS = tuple(_SHARED_BY)
+"""Where bytes are held."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pool:
     """A counted store that ops take from before they start: pinned buffers, staging slots, a lock.
@@ -57,14 +70,38 @@ class Pool:
         units
     scope : {"rank", "node", "job"}
         who shares one store
+    memory : str
+        what its units are memory of, by ``"tier/category"``: ``"host_pinned/staging"``; empty for a lock, or where
+        programs count the bytes themselves
+    unit_bytes : int
+        of one unit, rounding by the allocator included: the whole pool is held from beginning to end [B]
+
+    Raises
+    ------
+    ValueError
+        when there is no unit, or a unit of memory has no place or no bytes; or when the memory is not that of those who
+        share it: a GPU's is one rank's, host memory and drives are a node's
     """
 
     capacity: int
     scope: Literal["rank", "node", "job"] = "rank"
+    memory: str = ""
+    unit_bytes: int = 0
 
     def __post_init__(self) -> None:
         if self.capacity < 1:
             raise ValueError(f"capacity: {self.capacity} must be at least 1")
+        if (self.unit_bytes > 0) != bool(self.memory) or self.unit_bytes < 0:
+            raise ValueError(f"unit_bytes: {self.unit_bytes} must be 1 or more with memory {self.memory!r}, 0 without")
+        tier = self.memory.partition("/")[0]
+        if self.memory and self.scope not in _SHARED_BY.get(tier, ()):
+            rule = "; ".join(f"{tier}: {', '.join(scopes)}" for tier, scopes in _SHARED_BY.items())
+            raise ValueError(f"scope: {self.scope} of {self.memory} must be one that shares such memory ({rule})")
+
+    @property
+    def nbytes(self) -> int:
+        """Of all its units [B]."""
+        return self.capacity * self.unit_bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustersim.analysis import memory
-from clustersim.analysis.memory import peak, peak_together
+from clustersim.analysis.peak import peak, peak_together
 
 
 def test_an_activation_is_held_from_forward_to_backward(scene):
@@ -101,6 +102,28 @@ def test_peak_and_timeline_agree_with_counting(new_scene, rows, resident):
     assert held.index.is_unique
     assert {k: after[k] for k in held.index} == held.to_dict()
     assert held.iloc[-1] == after[19]
+
+
+def test_timelines_of_a_tier_and_of_all_are_sums(scene):
+    lane = scene.lane()
+    lane.program.resident |= {"gpu/weights": 10, "nvme/optimizer": 50}
+    moves = {"gpu/buffer": 8, "host_pinned/buffer": 4}
+    lane.add(scene.copy(), (0, 5, 10), start_bytes=moves, end_bytes={key: -nbytes for key, nbytes in moves.items()})
+    lane.add(scene.copy(), (10, 10, 20), end_bytes={"gpu/weights": 1})
+
+    def steps(by):
+        table = memory(scene.record(), by=by)
+        assert set(table["category"]) == {"all"}
+        return {t: list(zip(g["time_ns"], g["nbytes"], strict=True)) for t, g in table.groupby("tier", observed=True)}
+
+    assert steps("tier") == {
+        "gpu": [(0, 10), (5, 18), (10, 10), (20, 11)],
+        "host_pinned": [(0, 0), (5, 4), (10, 0)],
+        "nvme": [(0, 50)],
+    }
+    assert steps("all") == {"all": [(0, 60), (5, 72), (10, 60), (20, 61)]}
+    with pytest.raises(ValueError, match="by: 'stage' must be"):
+        memory(scene.record(), by="stage")
 
 
 def test_timeline_names_rank_tier_and_category(scene):

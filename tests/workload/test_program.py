@@ -87,6 +87,16 @@ def test_programs_of_a_job_cover_as_many_steps() -> None:
     assert check(nobody) == []
 
 
+def test_bytes_are_held_in_a_tier() -> None:
+    program = steps(1)
+    program.resident |= {"host/optimizer": 1, "gpu": 2, "nvme/optimizer": 3}
+    faults = check(Job(name="job", programs=(program,), program_of=np.array([0])))
+    assert [(fault.key, fault.value) for fault in faults] == [
+        ("1 steps.memory", "host/optimizer"),
+        ("1 steps.memory", "gpu"),
+    ]
+
+
 def test_more_than_a_pool_ever_has_is_refused() -> None:
     program = Program("role")
     copy = Copy(name="stage", kind="d2h", nbytes=1)

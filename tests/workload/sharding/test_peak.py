@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import clustersim as cs
-from clustersim.analysis.memory import memory, peak
+from clustersim.analysis.memory import memory
+from clustersim.analysis.peak import peak
 from clustersim.hardware.roofline import roofline
 
 # Layers of 3.1e6 parameters between an embedding and a head of 2.1e6 each; 16 tokens, so that activations are small.
