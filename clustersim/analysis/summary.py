@@ -15,6 +15,7 @@ from clustersim.analysis.fits import worst_lack
 from clustersim.analysis.partition import class_names
 from clustersim.analysis.peak import peak
 from clustersim.analysis.report import report
+from clustersim.analysis.steady import steady_steps
 from clustersim.analysis.step_residual import load_step_residual
 from clustersim.analysis.stores import fullest, store_peaks
 from clustersim.analysis.uncertainty import step_spread
@@ -116,7 +117,7 @@ def _of_job(run: Run, number: int) -> dict[str, Any]:
     lanes = [lane for lane in run.record.lanes if lane.job == number]
     edges = step_edges(lanes)
     duration_ns = np.diff(edges)
-    steady = _steady_steps(duration_ns, max((lane.arrays.period for lane in lanes), default=1))
+    steady = steady_steps(duration_ns, max((lane.arrays.period for lane in lanes), default=1))
     step_s = float(duration_ns[steady].mean()) / 1e9 if len(steady) else 0.0
     breakdown, pool_wait = _breakdown_s(lanes, edges, steady)
     ledger = job.ledger
@@ -160,22 +161,6 @@ def _missing(record: Record) -> dict[str, list[dict[str, Any]]]:
     """What is worth measuring, without what hardly counts."""
     missing = Coverage(record.coverage, record.timed).missing
     return {name: [row for row in rows if row["share"] >= LEAST_SHARE] for name, rows in missing.items()}
-
-
-def _steady_steps(duration_ns: NDArray[np.int64], period: int) -> NDArray[np.int64]:
-    """Steps whose mean is the step of the steady state, and whose breakdown adds up to it.
-
-    The median of those after the first, or the two in the middle; the only one if there is one. Where the steps of a
-    program differ, a median would be one of its kinds: all whole periods after the first; the first one, or what there
-    is of it, if there is no other.
-    """
-    if len(duration_ns) < 2:
-        return np.arange(len(duration_ns))
-    if period > 1:
-        whole = len(duration_ns) // period * period
-        return np.arange(period if whole > period else 0, whole or len(duration_ns))
-    by_duration = 1 + np.argsort(duration_ns[1:], kind="stable")
-    return by_duration[(len(by_duration) - 1) // 2 : len(by_duration) // 2 + 1]
 
 
 def _breakdown_s(

@@ -61,7 +61,8 @@ def simulate(
         all launched at time 0, unless ``behaviour`` launches them
     steps : int, optional
         optimizer steps, back to back. Whole rounds of a job's programs are played, and the first ``steps`` recorded. By
-        default 1; where programs cover several steps, two rounds, of which the second shows the steady state
+        default as many as show a steady state: 1, several where work goes on from one step to the next, and two rounds
+        of programs that cover several steps
     seed : int
         of all random draws; they are keyed by (seed, rank, op, step), never by the order of drawing
     fold : bool
@@ -104,9 +105,9 @@ def simulate(
     """
     began = time.perf_counter()
     listed = [jobs] if isinstance(jobs, Job) else list(jobs)
-    period = lcm(*(job.period for job in listed))
-    if steps is None:
-        steps = 1 if period == 1 else 2 * period
+    if steps is None:  # whole rounds of every job
+        period = lcm(*(job.period for job in listed))
+        steps = -(-max((job.usual_steps for job in listed), default=1) // period) * period
     faults = list(_call_faults(listed, steps))
     if faults:
         raise BadInput(faults)

@@ -150,6 +150,9 @@ class Job:
         the resolved plan, for the result
     notes : tuple[str, ...]
         what was assumed or split on the way, for the result's warnings
+    rounds : int, optional
+        times that a run plays the programs unless it says for how many steps, so that its last step is like all later
+        ones; None: 1, or 2 where a round is of several steps
     """
 
     name: str
@@ -161,6 +164,7 @@ class Job:
     ledger: Ledger = field(default_factory=Ledger)
     plan: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    rounds: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "program_of", np.asarray(self.program_of, dtype=np.int64))
@@ -181,3 +185,8 @@ class Job:
         """Optimizer steps that one round of its programs covers; :func:`~clustersim.workload.check.check` refuses a job
         whose programs cover different numbers."""
         return max((program.period for program in self.programs), default=1)
+
+    @property
+    def usual_steps(self) -> int:
+        """Optimizer steps of a run that does not say how many: :attr:`rounds` of them."""
+        return self.period * (self.rounds or (1 if self.period == 1 else 2))

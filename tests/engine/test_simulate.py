@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -68,7 +69,10 @@ def test_a_program_of_several_steps_is_played_twice_by_default(star: ModuleType)
     assert said["warnings"] == []
     assert cs.simulate(cluster, alternating(star, 300)).inputs["steps"] == 1
     both = cs.simulate(cluster, [alternating(star, 1, 2), alternating(star, 1, 2, 3)])
-    assert both.inputs["steps"] == 12  # two rounds of each, whole ones
+    assert both.inputs["steps"] == 6  # three rounds of one and two of the other
+    settles = replace(alternating(star, 300), rounds=3)
+    assert cs.simulate(cluster, settles).inputs["steps"] == 3
+    assert cs.simulate(cluster, [settles, alternating(star, 1, 2)]).inputs["steps"] == 4
 
 
 @pytest.mark.parametrize(("steps", "seconds"), [(1, 3e-7), (2, 2e-7), (3, 2e-7), (4, 2e-7), (5, 2e-7)])

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from clustersim.analysis.fits import out_of_memory
+from clustersim.analysis.steady import steady_steps
 from clustersim.analysis.summary import summary
 from clustersim.analysis.uncertainty import step_spread
 from clustersim.engine.simulate import simulate
@@ -143,8 +144,13 @@ def _code(names: Sequence[str], name: str) -> int:
 def _run(job: StepJob, ran: dict[int, Result]) -> Result:
     number = job.num_micro_batches
     if number not in ran:
-        ran[number] = simulate(job.machine.topology(), job.job(), steps=2 if _crosses(job) else 1)
+        ran[number] = simulate(job.machine.topology(), job.job(), steps=_num_steps(job))
     return ran[number]
+
+
+def _num_steps(job: StepJob) -> int | None:
+    """Of a run; None: as many as a job with offloading takes by itself."""
+    return None if job.plan.offload is not None else 2 if _crosses(job) else 1
 
 
 def _crosses(job: StepJob) -> bool:
@@ -155,8 +161,9 @@ def _crosses(job: StepJob) -> bool:
 
 
 def _seconds(result: Result) -> float:
-    """The last step [s]."""
-    return float(np.diff(step_edges(result.record.lanes))[-1]) / 1e9
+    """In steady state [s]."""
+    duration_ns = np.diff(step_edges(result.record.lanes))
+    return float(duration_ns[steady_steps(duration_ns, result.record.jobs[0].period)].mean()) / 1e9
 
 
 def _told(job: StepJob, result: Result, seconds: float, simulated: int) -> StepTime:
