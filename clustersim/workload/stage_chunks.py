@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from clustersim.workload.layers.placed import Placed, blocks
 from clustersim.workload.offload.back_pressure import fills_up
-from clustersim.workload.offload.offloaded_group import offloaded_group
+from clustersim.workload.offload.offloaded_group import in_buckets, offloaded_group
 from clustersim.workload.offload.subgroup import Subgroup, subgroups
 from clustersim.workload.passes.parameter_group import ParameterGroup
 from clustersim.workload.placeholders import with_passing_placeholders
@@ -115,7 +115,7 @@ def _groups(
     """The weights and gradients that travel while the passes of a micro-batch run, of ``several`` or of one."""
     groups = parameter_groups(placed, shard, kinds, last=last)
     if plan.offload is not None:
-        adds, back = several and not last, groups[::-1]
+        adds, back = several and not last, in_buckets(groups, subgroups, plan.offload.subgroup_size)[::-1]
         full = fills_up(plan.offload, subgroups, [group.blocks for group in back])
         groups = tuple(
             offloaded_group(group, subgroups, shard, plan.offload, last=last, adds=adds, full=fills)

@@ -13,7 +13,37 @@ from clustersim.workload.op import Storage
 from clustersim.workload.passes.parameter_group import ParameterGroup
 from clustersim.workload.shard import WIDTH, Shard
 
-__all__ = ["offloaded_group"]
+__all__ = ["in_buckets", "offloaded_group"]
+
+
+def in_buckets(
+    groups: Sequence[ParameterGroup], subgroups: Sequence[Subgroup], size: int
+) -> tuple[ParameterGroup, ...]:
+    """Groups that no gathering or reduction holds together, cut so that their gradients leave in buckets.
+
+    Parameters
+    ----------
+    groups : Sequence[ParameterGroup]
+        of a chunk, in forward order
+    subgroups : Sequence[Subgroup]
+        of the chunk
+    size : int
+        weights of a bucket, at least; it fills in the order of the backward pass and holds whole blocks of one group
+    """
+    found: list[ParameterGroup] = []
+    for group in reversed(groups):
+        cut: list[list[int]] = []
+        room = 0
+        for block in group.blocks[::-1]:
+            if not cut or (room <= 0 and not group.travels):
+                cut.append([])
+                room = size
+            cut[-1].insert(0, block)
+            room -= sum(weights for s in subgroups for b, weights in s.parts if b == block)
+        if room > 0 and len(cut) > 1:
+            cut[-2:] = [cut[-1] + cut[-2]]
+        found += [replace(group, blocks=tuple(blocks)) for blocks in cut]
+    return tuple(reversed(found))
 
 
 def offloaded_group(
@@ -27,6 +57,8 @@ def offloaded_group(
     full: bool = False,
 ) -> ParameterGroup:
     """The group with what a policy brings before its gatherings and takes away behind its reduction.
+
+    Gradients leave subgroup by subgroup, so that no copy is larger than what is updated together.
 
     Parameters
     ----------
@@ -53,9 +85,10 @@ def offloaded_group(
     if not policy.each_micro_batch:
         return group
     width = WIDTH[shard.gradient_dtype]
-    tiers = by_tier(policy, subgroups, group.blocks, "gradients")
-    paths = [gradient_path(policy, tier, n, width=width, last=last, adds=adds) for tier, n in tiers.items()]
-    leaving = sum(n for tier, n in tiers.items() if tier != "gpu")
+    tiers = [by_tier(policy, [subgroup], group.blocks, "gradients") for subgroup in reversed(subgroups)]
+    parts = [(tier, n) for found in tiers for tier, n in found.items()]
+    paths = [gradient_path(policy, tier, n, width=width, last=last, adds=adds) for tier, n in parts]
+    leaving = sum(n for tier, n in parts if tier != "gpu")
     arrive = [op for path in paths for op in path.arrive]
     on_host = [op for op in arrive if not isinstance(op, Storage)]
     on_drives = [op for op in arrive if isinstance(op, Storage)]
