@@ -50,7 +50,11 @@ KEYS: Mapping[str, Key] = {
         Name("a profile card or a .toml file"),
         "framework whose switches the plan takes where it does not set them",
     ),
-    "steps": Key(Whole(1, 10**5), "optimizer steps, back to back", 1),
+    "steps": Key(
+        Whole(1, 10**5),
+        "optimizer steps, back to back; left open, 3 of a job with offloading and two rounds where its steps differ",
+        1,
+    ),
     "seed": Key(Whole(0, 2**32 - 1), "what all random draws follow from", 0),
     "graph": Key(
         Name("a graph card, or a table of ops as .csv or .parquet"),
