@@ -7,31 +7,48 @@ from dataclasses import fields
 from typing import Any
 
 from clustersim.faults import BadInput, Fault, nearest_name
+from clustersim.workload.offload.deep_optimizer_states import DeepOptimizerStates
 from clustersim.workload.offload.mlp_offload import MlpOffload
 from clustersim.workload.offload.policy import OffloadPolicy, Place
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.offload.superoffload import SuperOffload
 from clustersim.workload.offload.superoffload_release import SuperOffloadRelease
+from clustersim.workload.offload.twinflow import TwinFlow
 from clustersim.workload.offload.zero_2_offload import Zero2Offload
+from clustersim.workload.offload.zero_3_offload import Zero3Offload
 from clustersim.workload.offload.zero_infinity import ZeroInfinity
 from clustersim.workload.offload.zero_offload import ZeroOffload
 
 __all__ = [
     "POLICIES",
+    "DeepOptimizerStates",
     "MlpOffload",
     "OffloadPolicy",
     "Place",
     "Subgroup",
     "SuperOffload",
     "SuperOffloadRelease",
+    "TwinFlow",
     "Zero2Offload",
+    "Zero3Offload",
     "ZeroInfinity",
     "ZeroOffload",
     "make_policy",
 ]
 
 POLICIES: Mapping[str, type[OffloadPolicy]] = {
-    kind.name: kind for kind in (ZeroOffload, Zero2Offload, ZeroInfinity, MlpOffload, SuperOffload, SuperOffloadRelease)
+    kind.name: kind
+    for kind in (
+        ZeroOffload,
+        Zero2Offload,
+        Zero3Offload,
+        ZeroInfinity,
+        TwinFlow,
+        DeepOptimizerStates,
+        MlpOffload,
+        SuperOffload,
+        SuperOffloadRelease,
+    )
 }
 """Policies by name."""
 

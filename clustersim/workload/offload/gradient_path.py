@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.number_format import WIDTH
 from clustersim.workload.offload.policy import OffloadPolicy, Tier
-from clustersim.workload.offload.traffic import copy, host_pass, write
+from clustersim.workload.offload.traffic import copy, host_pass, touch, write
 from clustersim.workload.op import Compute, HostWork, Op
 
 __all__ = ["GradientPath", "gradient_path", "gradient_width"]
+
+
+_FP64 = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,18 +56,46 @@ def gradient_path(
     adds : bool
         it is added to that of other micro-batches: two are read and one is written
     """
-    if tier == "gpu" or not parameters:
+    if not parameters:
         return GradientPath()
-    sent = WIDTH["fp32"] if policy.cast == "gpu" else width
     leave: list[Op] = []
+    if policy.flat_buffer:
+        leave += _flat_buffer(policy, parameters, width=width, last=last, adds=adds)
+    if tier == "gpu" or (policy.flat_buffer and not last):
+        return GradientPath(leave=tuple(leave))
+    sent = WIDTH["fp32"] if policy.cast == "gpu" else width
     if sent != width:
         kernels = (memory_pass((width + sent) * parameters, dtype="fp32"),)
         leave.append(Compute(name="cast gradients", kind="cast", kernels=kernels))
-    leave.append(copy(policy, "offload gradients", "d2h", sent * parameters))
-    arrive: list[Op] = list(_passes(policy, parameters, sent=sent, last=last, adds=adds))
+    temporary = policy.temporaries and policy.cast == "cpu" and sent != WIDTH["fp32"]
+    if temporary:
+        leave.append(touch(policy, sent * parameters, threads=1))
+    pinned = False if temporary else None
+    leave.append(copy(policy, "offload gradients", "d2h", sent * parameters, pinned=pinned))
+    arrive: list[Op] = list(_passes(policy, parameters, sent=sent, last=last, adds=adds and not policy.flat_buffer))
     if last and tier != "host":
         arrive.append(write(tier, "store gradients", gradient_width(policy, width) * parameters))
     return GradientPath(leave=tuple(leave), arrive=tuple(arrive))
+
+
+def _flat_buffer(policy: OffloadPolicy, parameters: int, *, width: int, last: bool, adds: bool) -> Iterator[Op]:
+    """To a buffer on the host and back, where the sum and the norm are taken.
+
+    References
+    ----------
+    DeepSpeed, ``runtime/zero/stage3.py``, ``partition_grads``, ``grad_partitions_flat_buffer``: the first micro-batch's
+    gradients are copied there and back, those of others added to what comes back and copied there; and
+    ``_constant_buffered_norm2``: ``double().norm(2)``, so that 8 bytes are written and read a parameter.
+    """
+    there = copy(policy, "buffer gradients", "d2h", width * parameters)
+    back = copy(policy, "return gradients", "h2d", width * parameters)
+    yield from (back, _kernel("add gradients", 3 * width * parameters), there) if adds else (there, back)
+    if last:
+        yield _kernel("gradient norm", (width + 2 * _FP64) * parameters)
+
+
+def _kernel(name: str, nbytes: int) -> Compute:
+    return Compute(name=name, kind="gradients", kernels=(memory_pass(nbytes, dtype="fp32"),))
 
 
 def _passes(policy: OffloadPolicy, parameters: int, *, sent: int, last: bool, adds: bool) -> Iterator[HostWork]:

@@ -57,6 +57,10 @@ class OffloadPolicy:
         host memory is page-locked; else copies go through the driver's staging buffer and hold up who asks for them
     pinned_weights : bool, optional
         the same of what new weights are copied from alone; None: as ``pinned``
+    pinned_states : bool, optional
+        the same of optimizer states alone; None: as ``pinned``
+    powers_of_two : bool
+        pinned memory is taken in powers of two, a piece for each tensor, as PyTorch's allocator of the host does
     binding : {"numa", "none"}
         threads and memory of a rank stay on the socket of its GPU, or lie anywhere on the node
     adam : {"adam", "adam_torch", "adam_tuned"}
@@ -72,8 +76,14 @@ class OffloadPolicy:
     update_cores : float, optional
         part of the rank's cores that a process of its own has for the CPU's updates, in (0, 1); passes have the others.
         None: both have all
+    temporaries : bool
+        what the CPU casts in passes of its own crosses the link through memory that is allocated for each copy: not
+        pinned, and its pages touched for the first time
+    flat_buffer : bool
+        gradients of each micro-batch pass through a pinned buffer of their own format on the host: there, and back to
+        the GPU, which adds them up and takes their norm in fp64; those of the last go on to their place
     scales : bool
-        gradients are scaled, and clipped, by a pass of the CPU before its update
+        gradients are scaled, and clipped, by a pass of its own before the update
     norm : {"gpu", "cpu"}
         who takes the norm of the gradients that are on the host
     blocking : bool
@@ -86,6 +96,9 @@ class OffloadPolicy:
     collects : bool
         new weights are cast and copied, and gradients scaled for nothing, when all updates are through, by another
         thread than that of the updates; else each behind its update
+    in_turn : bool
+        one thread asks for the updates in their order and waits for each, also those of the GPU; else CPU and GPU work
+        beside each other
     each_micro_batch : bool
         gradients leave the GPU with each micro-batch and are added up on the host; else they stay until all are added
     overlaps_forward : bool
@@ -103,6 +116,8 @@ class OffloadPolicy:
         updates go on while their states are written; else each waits for the write before it
     staging : int
         subgroups whose state is on the GPU at a time to be updated there
+    duplex : bool
+        states that come to the GPU and states that leave it pass beside each other; else in turn
     lock : bool
         one rank of a node reads, and one writes, a drive or file system at a time
     """
@@ -115,18 +130,23 @@ class OffloadPolicy:
     fused_tensors: bool = False
     pinned: bool = True
     pinned_weights: bool | None = None
+    pinned_states: bool | None = None
+    powers_of_two: bool = False
     binding: Literal["numa", "none"] = "numa"
     adam: Adam = "adam"
     cast: Cast = "update"
     cast_weights: Cast | None = None
     cast_threads: int | None = None
     update_cores: float | None = None
+    temporaries: bool = False
+    flat_buffer: bool = False
     scales: bool = False
     norm: Updater = "gpu"
     blocking: bool = False
     gradient_buffers: int | None = None
     serial: bool = False
     collects: bool = False
+    in_turn: bool = False
     each_micro_batch: bool = True
     overlaps_forward: bool = False
     validates: bool = False
@@ -135,6 +155,7 @@ class OffloadPolicy:
     read_ahead: bool = True
     write_behind: bool = True
     staging: int = 1
+    duplex: bool = True
     lock: bool = False
 
     @property
@@ -188,6 +209,14 @@ class OffloadPolicy:
     def tier(self, subgroup: Subgroup) -> Updater:
         """Who updates it."""
         return "cpu"
+
+    def window(self, subgroup: Subgroup) -> int | None:
+        """Which run of neighbours in the order it is in.
+
+        New weights of a window's subgroups that the CPU has updated are cast and sent when all of them are updated, and
+        the next window begins when they are there. None: each subgroup's go by themselves, and nothing waits for them.
+        """
+        return None
 
     def kept(self, subgroups: Sequence[Subgroup], step: int) -> frozenset[int]:
         """Of subgroups that live on drives, those whose state stays on the host from this step to the next."""

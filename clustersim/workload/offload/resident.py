@@ -23,7 +23,8 @@ def resident_bytes(
     What is off the GPU is counted in fp32, 4 bytes of weight and 8 of averages a parameter, with the gradient in the
     format that it waits in and the weights as the passes read them. Buffers for what comes from drives, a set for each
     kind of drive, hold the largest subgroup with its gradient; the same memory takes gradients on their way in the
-    backward pass. What stays on the host from step to step keeps its place on the drives.
+    backward pass. What stays on the host from step to step keeps its place on the drives. The flat buffer of gradients
+    is one tensor, whatever the subgroups are.
 
     Parameters
     ----------
@@ -53,13 +54,20 @@ def resident_bytes(
         for category, tier, each in parts:
             if tier == "gpu":
                 stays[category] += n
+            elif category == "optimizer":
+                key = _key(policy, tier, pinned=policy.pinned_states)
+                held[f"{key}/{category}"] += len(STATES) * _taken(policy, key, WIDTH["fp32"] * n)
             else:
-                held[f"{_key(policy, tier)}/{category}"] += each * n
+                key = _key(policy, tier)
+                held[f"{key}/{category}"] += _taken(policy, key, each * n)
         if extra := policy.host_nbytes(subgroup):
             held[f"{_key(policy, 'host')}/copies"] += round(extra * n)
         for category, tier, each in parts[1:]:
             if tier in DRIVES:
                 from_drives.setdefault(tier, {})[category] = each
+    if policy.flat_buffer:
+        key = _key(policy, "host")
+        held[f"{key}/flat buffer"] += _taken(policy, key, width * total)
     for widths in from_drives.values():
         passing = (policy.gradient_buffers or 0) * widths.get("gradients", 0)
         held[f"{_key(policy, 'host')}/buffers"] += max(policy.buffers * sum(widths.values()), passing) * largest
@@ -73,7 +81,14 @@ def resident_bytes(
     return held
 
 
-def _key(policy: OffloadPolicy, tier: Tier) -> str:
+def _key(policy: OffloadPolicy, tier: Tier, *, pinned: bool | None = None) -> str:
     if tier == "host":
-        return "host_pinned" if policy.pinned else "host_pageable"
+        return "host_pinned" if (policy.pinned if pinned is None else pinned) else "host_pageable"
     return tier
+
+
+def _taken(policy: OffloadPolicy, key: str, nbytes: int) -> int:
+    """Bytes that an allocator takes for a tensor of ``nbytes``."""
+    if policy.powers_of_two and key == "host_pinned" and nbytes:
+        return 1 << (nbytes - 1).bit_length()
+    return nbytes

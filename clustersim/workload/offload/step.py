@@ -116,6 +116,7 @@ def write_offloaded(
         gathered,
         recipe=shard.recipe,
         optimizer=plan.optimizer,
+        kernels_of=plan.update_kernels,
         width=width,
         clip=plan.clip,
         step=step,

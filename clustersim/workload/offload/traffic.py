@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from clustersim.workload.offload.policy import OffloadPolicy, Tier
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.op import Copy, HostWork, Op, Storage
 
-__all__ = ["by_tier", "copy", "fetch", "host_pass", "read", "write"]
+__all__ = ["by_tier", "copy", "fetch", "host_pass", "read", "touch", "write"]
 
 _READS: dict[Tier, Literal["nvme_read", "fs_read"]] = {"nvme": "nvme_read", "file_system": "fs_read"}
 _WRITES: dict[Tier, Literal["nvme_write", "fs_write"]] = {"nvme": "nvme_write", "file_system": "fs_write"}
@@ -27,6 +28,12 @@ def host_pass(policy: OffloadPolicy, name: str, kind: str, nbytes: int) -> HostW
     """A pass of the CPU over what lies on the host, other than the update."""
     _, part = policy.parts
     return HostWork(name=name, kind=kind, nbytes=nbytes, threads=policy.cast_threads, part=part, memory=policy.memory)
+
+
+def touch(policy: OffloadPolicy, nbytes: int, *, threads: int | None = None) -> HostWork:
+    """The first touch of memory by so many threads: the operating system hands out its pages and clears them."""
+    whole = host_pass(policy, "touch memory", "touch", nbytes)
+    return whole if threads is None else replace(whole, threads=threads)
 
 
 def read(tier: Tier, name: str, nbytes: int) -> Storage:

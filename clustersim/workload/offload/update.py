@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from clustersim.hardware.kernel import Kernel
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.number_format import WIDTH
 from clustersim.workload.offload.coherent import require_coherent
@@ -12,10 +13,11 @@ from clustersim.workload.offload.gradient_path import gradient_width
 from clustersim.workload.offload.policy import OffloadPolicy, Tier
 from clustersim.workload.offload.pools import BUFFERS, STAGING, STATES
 from clustersim.workload.offload.subgroup import Subgroup
-from clustersim.workload.offload.traffic import copy, host_pass, read, write
+from clustersim.workload.offload.traffic import copy, host_pass, read, touch, write
 from clustersim.workload.op import Compute, Delay, HostWork, Op, Storage
 from clustersim.workload.optimizer import find_optimizer
 from clustersim.workload.optimizers.rule import Optimizer
+from clustersim.workload.optimizers.separate import UpdateKernels, separate_adam
 from clustersim.workload.passes.fragment import stream_of
 from clustersim.workload.precision import Recipe
 from clustersim.workload.program import Program
@@ -56,6 +58,7 @@ def write_updates(
     *,
     recipe: Recipe,
     optimizer: str | Optimizer,
+    kernels_of: UpdateKernels,
     width: int,
     clip: bool,
     step: int,
@@ -79,6 +82,8 @@ def write_updates(
     recipe : Recipe
     optimizer : str or Optimizer
         of what the GPU updates
+    kernels_of : {"fused", "copied", "foreach", "loop"}
+        of such an update
     width : int
         bytes of a gradient on the GPU [B]
     clip : bool
@@ -93,20 +98,33 @@ def write_updates(
     BadInput
         when the policy contradicts itself
     """
-    turns = _Turns(program=program, policy=policy, recipe=recipe, optimizer=optimizer, width=width, exits=exits)
+    turns = _Turns(
+        program=program,
+        policy=policy,
+        recipe=recipe,
+        optimizer=optimizer,
+        kernels_of=kernels_of,
+        width=width,
+        exits=exits,
+    )
     everything = sorted({*exits, *(op for ops in gathered.values() for op in ops)})
     barrier: list[int] = []
     ahead: list[int] = []
     warm, stays = policy.kept(subgroups, (step - 1) % policy.period), policy.kept(subgroups, step)
-    for index in policy.order(subgroups, step):
+    order = policy.order(subgroups, step)
+    closing = _closing(policy, [subgroups[index] for index in order])
+    for index in order:
         subgroup = subgroups[index]
         require_coherent(policy, subgroup)
         release = policy.depends(subgroup)
+        turns.begin(policy.window(subgroup))
         if release == "norm" and not barrier:
             barrier = [turns.barrier(everything, sum(s.parameters for s in subgroups) if clip else 0)]
         after = {"norm": barrier, "gradient": gathered[index], "previous step": ()}[release]
         late = release == "previous step"
         turns.write(subgroup, after, warm=index in warm, stays=index in stays, late=late)
+        if index in closing:
+            turns.send()
         if release == "gradient":
             ahead.append(index)
     if policy.collects:
@@ -119,12 +137,24 @@ def write_updates(
     return Updated(first=turns.first, last=turns.last, arrived=turns.arrived, validated=validated)
 
 
+def _closing(policy: OffloadPolicy, ordered: Sequence[Subgroup]) -> frozenset[int]:
+    """Indices of the subgroups that the CPU updates last in their windows."""
+    last: dict[int, int] = {}
+    for subgroup in ordered:
+        window = policy.window(subgroup)
+        if window is not None and policy.tier(subgroup) == "cpu":
+            last[window] = subgroup.index
+    return frozenset(last.values())
+
+
 @dataclass(kw_only=True, slots=True)
 class _Turns:
     """Writes one subgroup after the other.
 
     Attributes
     ----------
+    window : int, optional
+        of the subgroup that is written
     first, last, arrived
         as of :class:`Updated`
     """
@@ -134,16 +164,21 @@ class _Turns:
     recipe: Recipe
     optimizer: str | Optimizer
     width: int
+    kernels_of: UpdateKernels
     exits: Sequence[int]
+    window: int | None = None
     first: dict[int, Sequence[int]] = field(default_factory=dict)
     last: dict[int, Sequence[int]] = field(default_factory=dict)
     arrived: dict[int, int] = field(default_factory=dict)
     _before: list[int] = field(default_factory=list)
     _written: list[int] = field(default_factory=list)
+    _turn: list[int] = field(default_factory=list)
+    _held: list[tuple[Subgroup, int]] = field(default_factory=list)
+    _sent: list[int] = field(default_factory=list)
 
     def barrier(self, after: Sequence[int], parameters: int) -> int:
         """Every gradient is there, and the norm of so many parameters is known."""
-        if parameters and self.policy.norm == "gpu":
+        if parameters and self.policy.norm == "gpu" and not self.policy.flat_buffer:
             kernels = (memory_pass(self.width * parameters, dtype="fp32"),)
             norm = Compute(name="gradient norm", kind="optimizer", kernels=kernels, category="optimizer")
             return self._add(norm, after)
@@ -161,9 +196,39 @@ class _Turns:
         if policy.tier(subgroup) == "cpu":
             part, _ = policy.parts
             return HostWork(name="cpu adam", kind=policy.adam, nbytes=_ADAM * n, part=part, memory=policy.memory)
-        rule = find_optimizer(self.optimizer)
-        kernels = rule.kernels(n, recipe=self.recipe, gradient_width=self.width, matrices=(), shards=1)
-        return Compute(name=rule.name, kind="optimizer", kernels=kernels, category="optimizer")
+        name, kernels = find_optimizer(self.optimizer).name, self._kernels(n)
+        return Compute(name=name, kind="optimizer", kernels=kernels, category="optimizer")
+
+    @property
+    def _separate(self) -> bool:
+        return self.kernels_of in ("foreach", "loop")
+
+    def _kernels(self, parameters: int) -> tuple[Kernel, ...]:
+        """Of an update of the GPU; separate ones read a gradient in fp32, which one kernel makes and one scales."""
+        if not self._separate:
+            rule = find_optimizer(self.optimizer)
+            return rule.kernels(parameters, recipe=self.recipe, gradient_width=self.width, matrices=(), shards=1)
+        before = [self.width + _FULL] if self.width != _FULL else []
+        before += [2 * _FULL] if self.policy.scales else []
+        return tuple(memory_pass(each * parameters, dtype="fp32") for each in before) + separate_adam(
+            parameters, recipe=self.recipe, gradient_width=_FULL, kernels_of=self.kernels_of, num_tensors=1
+        )
+
+    def begin(self, window: int | None) -> None:
+        """The next update is of this window, which waits for the weights of the one before."""
+        if window != self.window:
+            self._turn, self._sent = [*self._turn, *self._sent], []
+        self.window = window
+
+    def send(self) -> None:
+        """Bring new weights of the window: all are updated by the CPU, or by the GPU."""
+        done = [self._held[-1][1]]
+        for subgroup, _ in self._held:
+            arrived = self._weights(subgroup, done, late=False)
+            self.arrived[subgroup.index] = arrived
+            self.last[subgroup.index] = sorted({*self.last[subgroup.index], arrived})
+            self._sent.append(arrived)
+        self._held = []
 
     def write(
         self, subgroup: Subgroup, after: Sequence[int], *, warm: bool, stays: bool, late: bool, undo: bool = False
@@ -201,7 +266,11 @@ class _Turns:
         write_update = self._on_gpu if on_gpu else self._on_cpu
         update, ends = write_update(subgroup, ready, gives={} if leaves else held, undo=undo)
         weights = update
-        if not on_gpu and not self.policy.collects:
+        if on_gpu:
+            weights = self._leave(subgroup, update)
+        elif self.window is not None:
+            self._held.append((subgroup, update))
+        elif not self.policy.collects:
             weights = self._weights(subgroup, [update], late=late)
         ends = [*ends, weights]
         if leaves and drive:
@@ -215,6 +284,14 @@ class _Turns:
         self.first.setdefault(subgroup.index, there or [number])
         self.last[subgroup.index] = sorted(set(ends))
         self.arrived[subgroup.index] = weights
+        self._turn = [update] if self.policy.in_turn else []
+
+    def _leave(self, subgroup: Subgroup, update: int) -> int:
+        """Take new weights that are on the GPU to where they live."""
+        if self.policy.place(subgroup).weights == "gpu":
+            return update
+        nbytes = WIDTH[self.recipe.weights] * subgroup.parameters
+        return self._add(copy(self.policy, "return weights", "d2h", nbytes), [update])
 
     def collect(self, subgroups: Sequence[Subgroup]) -> None:
         """In forward order, when every update is through: scale gradients that are used by then, bring weights."""
@@ -245,7 +322,7 @@ class _Turns:
     ) -> tuple[int, list[int]]:
         """The CPU's update; its number, and the ops that end it."""
         policy, n = self.policy, subgroup.parameters
-        last = list(after)
+        last = [*after, *self._turn]
         if undo:
             last = [self._add(replace(self._update(subgroup), name="roll back"), last, stream="cpu")]
         if policy.cast == "late" and self.width != _FULL:
@@ -261,14 +338,18 @@ class _Turns:
         width = WIDTH[self.recipe.weights]
         waits, sent, cast = [*updated], width, policy.cast_weights or policy.cast
         thread = "cast" if policy.collects or not policy.serial else "cpu"
+        pinned = policy.pinned_weights
         if cast in ("cpu", "late") and width != _FULL:
+            if policy.temporaries:
+                pinned = False
+                waits = [self._add(touch(policy, width * n), waits, stream=thread)]
             waits = [self._add(self._pass("cast weights", (_FULL + width) * n), waits, stream=thread)]
         elif cast == "gpu":
             sent = _FULL
         if policy.place(subgroup).weights != "gpu":
             return max(waits)
         waits += self.exits if late else ()
-        bring = copy(policy, "bring weights", "h2d", sent * n, pinned=policy.pinned_weights)
+        bring = copy(policy, "bring weights", "h2d", sent * n, pinned=pinned)
         last = self._add(bring, waits, stream=thread if policy.serial else "h2d")
         if sent != width:
             kernels = (memory_pass((sent + width) * n, dtype="fp32"),)
@@ -281,15 +362,17 @@ class _Turns:
     ) -> tuple[int, list[int]]:
         """The GPU's update, through staging buffers where its state is not there; number, and the ops that end it."""
         policy, n, place = self.policy, subgroup.parameters, self.policy.place(subgroup)
-        here = list(after)
+        here = [*after, *self._turn]
         away = place.states != "gpu"
+        cast = _FULL if self._separate and self.width != _FULL else 0
         if place.gradients != "gpu":
             nbytes = gradient_width(policy, self.width) * n
             here.append(self._add(copy(policy, "bring gradients", "h2d", nbytes), after))
         for what in STATES if away else ():
             bring = copy(policy, f"bring {what}", "h2d", _FULL * n)
             staged = {f"{STAGING} {what}": 1}
-            here.append(self._add(bring, after, takes=staged, start_bytes={"gpu/staging": _FULL * n}))
+            held = {"gpu/staging": (_FULL + (cast if what == STATES[0] else 0)) * n}
+            here.append(self._add(bring, after, stream=self._copier("in"), takes=staged, start_bytes=held))
         if undo:
             here = [self._add(replace(self._update(subgroup), name="roll back"), here)]
         update = self._add(self._update(subgroup), here, gives={} if away else gives)
@@ -297,8 +380,13 @@ class _Turns:
         for what in STATES if away else ():
             back = copy(policy, f"return {what}", "d2h", _FULL * n)
             given = {f"{STAGING} {what}": 1, **(gives if what == STATES[-1] else {})}
-            ends.append(self._add(back, [update], gives=given, end_bytes={"gpu/staging": -_FULL * n}))
+            left = {"gpu/staging": -(_FULL + (cast if what == STATES[-1] else 0)) * n}
+            ends.append(self._add(back, [update], stream=self._copier("out"), gives=given, end_bytes=left))
         return update, ends[1:] or ends
+
+    def _copier(self, way: str) -> str:
+        """The stream of staged states, apart from that of weights, which their coming does not wait for."""
+        return f"{STAGING} {way}" if self.policy.duplex else STAGING
 
     def _store(self, op: Storage, tier: Tier, after: Sequence[int], *, gives: Mapping[str, int] | None = None) -> int:
         lock = self._lock(tier, "write")
