@@ -10,6 +10,7 @@ from clustersim.analysis.definitions import definitions
 from clustersim.analysis.fits import out_of_memory
 from clustersim.analysis.links import links
 from clustersim.analysis.memory import memory
+from clustersim.analysis.phases import phases
 from clustersim.analysis.summary import summary
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "links",
     "memory",
     "out_of_memory",
+    "phases",
     "summary",
 ]

@@ -54,6 +54,11 @@ _DEFINITIONS = {
         "Of breakdown_s.wait, by its name, what is waited for a pool that others hold, such as pinned buffers or the "
         "lock of a drive; pools that nobody waited for are left out [s]."
     ),
+    "phases_s": (
+        "With plan.offload, the step as forward, backward, swap_in (reads of drives that nothing hides), update, "
+        "swap_out (writes that nothing hides) and wait for other ranks, which add up to it; mean over ranks [s]. "
+        "swap_in_overlapped, swap_out_overlapped: part of the time of reads and of writes that other work hides."
+    ),
     "peak_memory_bytes": "Most bytes held at one instant by the worst rank, by tier; a node's pools are no rank's [B].",
     "peak_store_bytes": (
         "Most bytes held at one instant in the fullest store of each kind by all ranks of all jobs that fill it: gpu; "

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from clustersim.trace.schema import CATEGORIES
 
-__all__ = ["AXES", "axes_of", "class_names", "partition"]
+__all__ = ["AXES", "axes_of", "class_names", "partition", "strongest"]
 
 AXES = ("tp", "cp", "ep", "pp", "dp")
 """Mesh axes in the order in which overlapping communication is attributed to them."""
@@ -100,7 +100,7 @@ def partition(
     begins = np.concatenate((start_ns, ready_ns[waiting]))
     stops = np.concatenate((end_ns, start_ns[waiting]))
     levels = np.concatenate((works, waits[waiting]))
-    first_level = _strongest(begins, stops, levels, edges_ns, nothing)
+    first_level = strongest(begins, stops, levels, edges_ns, nothing)
 
     bubble, wait = host + 1, host + 2
     class_of_level = np.r_[0 : host + 1, wait, bubble, wait + 1 : wait + 1 + num_pools, wait, host, bubble]
@@ -110,7 +110,7 @@ def partition(
     return result
 
 
-def _strongest(
+def strongest(
     begins: NDArray[np.int64],
     stops: NDArray[np.int64],
     levels: NDArray[np.integer],
@@ -120,6 +120,17 @@ def _strongest(
     """Time in each window in which each level is the lowest one among the intervals that are open.
 
     Sorts the endpoints and counts, per level, how many intervals are open after each.
+
+    Parameters
+    ----------
+    begins, stops : NDArray[int64], shape (n,)
+        of the intervals [ns]
+    levels : NDArray[integer], shape (n,)
+        below ``nothing``
+    edges : NDArray[int64], shape (num_windows + 1,)
+        of the windows, not decreasing [ns]
+    nothing : int
+        level of an instant without intervals
 
     Returns
     -------

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from clustersim.analysis.phases import PHASES
 from clustersim.topology.topology import Topology
 
 __all__ = ["bytes_text", "report", "seconds_text", "table", "unit_of_speed", "wrapped"]
@@ -94,9 +95,8 @@ def _rows(answer: Mapping[str, Any], topology: Topology) -> list[tuple[str, str,
     capacity = min(topology.gpus[k].memory_bytes for k in used.tolist())
     waited = answer["breakdown_s"]["host"]
     host = [("host", _percent(waited / step), "GPUs wait for it")] if waited and step else []
-    waits = {pool: s for pool, s in answer["pool_wait_s"].items() if s and step}
-    by_pool = ", ".join(f"{pool} {_percent(s / step)}" for pool, s in waits.items())
-    pools = [("pools", _percent(sum(waits.values()) / step), f"waited for: {by_pool}")] if waits else []
+    waits = [(s, pool) for pool, s in answer["pool_wait_s"].items() if s and step]
+    pools = [("", _percent(s / step), f"waits for {pool}") for s, pool in sorted(waits, reverse=True)]
     rows = [
         ("step time", seconds_text(step), _between(answer["step_time_interval_s"])),
         (f"{unit}/s", _number(answer[f"{unit}_per_s"]), f"{_number(answer[f'{unit}_per_s_per_gpu'])} per GPU"),
@@ -105,6 +105,7 @@ def _rows(answer: Mapping[str, Any], topology: Topology) -> list[tuple[str, str,
         ("exposed comm", _percent(answer["exposed_comm_fraction"]), by_axis),
         *host,
         *pools,
+        *_phases(answer.get("phases_s") or {}),
         ("peak memory", bytes_text(held.get("gpu", 0)), f"of {bytes_text(capacity)} a GPU"),
     ]
     rows += [(f"  {tier}", bytes_text(nbytes), "") for tier, nbytes in held.items() if tier != "gpu"]
@@ -116,6 +117,16 @@ def _rows(answer: Mapping[str, Any], topology: Topology) -> list[tuple[str, str,
         ("simulation", seconds_text(answer["wall_s"]), ""),
     ]
     return rows
+
+
+def _phases(seconds: Mapping[str, float]) -> Iterator[tuple[str, str, str]]:
+    """The terms of a step with offloading, and how much of the accesses of drives is hidden."""
+    for name in PHASES:
+        if seconds.get(name):
+            hidden = seconds.get(f"{name}_overlapped")
+            way = "reads" if name == "swap_in" else "writes"
+            beside = "" if hidden is None else f"{_percent(hidden)} of {way} is hidden"
+            yield f"  {name.replace('_', '-')}", seconds_text(seconds[name]), beside
 
 
 def _between(interval: Sequence[float] | None) -> str:

@@ -14,6 +14,7 @@ from clustersim.analysis.breakdown import axes_of_lanes, breakdown_ns, pools_of_
 from clustersim.analysis.fits import worst_lack
 from clustersim.analysis.partition import class_names
 from clustersim.analysis.peak import peak
+from clustersim.analysis.phases import PHASES, overlapped, phases_ns
 from clustersim.analysis.report import report
 from clustersim.analysis.steady import steady_steps
 from clustersim.analysis.step_residual import load_step_residual
@@ -148,6 +149,7 @@ def _of_job(run: Run, number: int) -> dict[str, Any]:
         "exposed_comm_fraction": sum(breakdown["exposed_comm"].values()) / step_s if step_s else None,
         "breakdown_s": breakdown,
         "pool_wait_s": pool_wait,
+        "phases_s": _phases_s(lanes, edges, steady) if job.plan.get("offload") else None,
         "peak_memory_bytes": _peak_bytes(lanes),
         "plan": job.plan,
         "num_ranks": job.num_ranks,
@@ -184,6 +186,20 @@ def _breakdown_s(
         **{name: seconds[name] for name in ("exposed_copy", "host", "bubble")},
         "wait": sum(waited) if waited else None,
     }, by_pool
+
+
+def _phases_s(
+    lanes: Sequence[LaneRecord], edges: NDArray[np.int64], steps: NDArray[np.int64]
+) -> dict[str, float] | None:
+    """Mean over ranks and over ``steps`` of what a step is to those who offload [s], and the hidden shares."""
+    if not len(steps):
+        return None
+    num_ranks = sum(lane.multiplicity for lane in lanes)
+    spent = sum(lane.multiplicity * phases_ns(lane, edges)[steps].sum(axis=0) for lane in lanes)
+    total = np.asarray(spent).reshape(1, -1)
+    swap_in, swap_out = overlapped(total)[0].tolist()
+    seconds = (total[0, : len(PHASES)] / (num_ranks * len(steps)) / 1e9).tolist()
+    return {**dict(zip(PHASES, seconds, strict=True)), "swap_in_overlapped": swap_in, "swap_out_overlapped": swap_out}
 
 
 def _peak_flop_per_s(job: Job, topology: Topology) -> tuple[float, list[str]]:
