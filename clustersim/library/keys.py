@@ -229,6 +229,7 @@ KEYS: Mapping[str, Key] = {
     "plan.wait_kernels": Key(Flag(), "the host waits for each kernel that it issues", False),
     "plan.clip": Key(Flag(), "gradients are clipped by their norm", True),
     **OFFLOAD_KEYS,
+    "plan.offload_activations": Key(Flag(), "what layers keep for the backward pass waits on the host", False),
     "plan.update_kernels": Key(
         Word(UPDATE_KERNELS),
         "the update as one pass, with copies in fp32 around it, or Adam as operators over lists of tensors or one each",

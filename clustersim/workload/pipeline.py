@@ -68,6 +68,7 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
     completed: dict[tuple[int, int], int] = {}
     final = _last_backward(row)
     gathers: list[int] = []
+    left: dict[tuple[int, int, int], int] = {}
     weights, gradients = _Room(), _Room()
     for entry in row:
         units = (entry,) if isinstance(entry, Unit) else (entry.forward, entry.backward)
@@ -92,6 +93,9 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
             out = [place[n] for n in fragment.exits]
             ends += out
             _send(program, chunk, unit, out)
+            left |= {(unit.chunk, unit.micro_batch, block): place[n] for block, n in fragment.leaves}
+            for block, n in fragment.returns:
+                program.depend(place[n], after=[left[unit.chunk, unit.micro_batch, block]])
             for block, n in enumerate(fragment.op_of_block):
                 if unit.kind == "F":
                     first_use.setdefault((unit.chunk, block), place[n])

@@ -201,6 +201,9 @@ class ParallelPlan:
         gradients are clipped by their norm
     offload : OffloadPolicy, optional
         what of weights, gradients and optimizer state is on the host, on drives or on a file system, and who updates it
+    offload_activations : bool
+        what a layer keeps for its backward pass is on the host in between, but for the last layer of a chunk: it leaves
+        behind the layer's forward pass and comes back while the layer behind it runs backward
     update_kernels : {"fused", "copied", "foreach", "loop"}
         one pass over all tensors; one with passes that copy, check and scale in fp32 around it; or Adam as operators
         over lists of tensors or over one tensor each
@@ -276,4 +279,5 @@ class ParallelPlan:
     wait_kernels: bool = False
     clip: bool = True
     offload: OffloadPolicy | None = None
+    offload_activations: bool = False
     update_kernels: UpdateKernels = "fused"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from clustersim.workload.layers.placed import Placed
 from clustersim.workload.offload.subgroup import Subgroup
+from clustersim.workload.passes.activation_offload import offloaded_layers
 from clustersim.workload.passes.backward import backward, weight_backward
 from clustersim.workload.passes.forward import forward
 from clustersim.workload.passes.fragment import Fragment
@@ -112,6 +113,7 @@ def stage_chunk(
         method=plan.recompute_method,
         num_layers=plan.recompute_layers,
     )
+    away = offloaded_layers(placed, recompute) if plan.offload_activations else ()
     products = TensorOverlap.of(plan.tp_overlap, num_chunks=plan.tp_overlap_chunks)
     number = sum(len(r) for r in placement.routes[:route]) + position
 
@@ -133,6 +135,7 @@ def stage_chunk(
                 groups=groups,
                 prefetch=prefetch,
                 products=products,
+                away=away,
             )
         if kind == "W":
             return weight_backward(placed, shard, stage=number, groups=groups)
@@ -148,6 +151,7 @@ def stage_chunk(
             prefetch=prefetch,
             weights=kind == "B",
             products=products,
+            away=away,
         )
 
     passes = {kind: fragment(kind, groups) for kind in sorted(kinds)}

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from clustersim.workload.layers.piece import fused
 from clustersim.workload.layers.placed import Placed
+from clustersim.workload.passes.activation_offload import OffloadedActivations, Returning
 from clustersim.workload.passes.forward import forward_block
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Chain, Fragment
 from clustersim.workload.passes.parameter_group import ParameterGroup, Traffic
@@ -34,6 +35,7 @@ def backward(
     prefetch: int = 1,
     weights: bool = True,
     products: TensorOverlap | None = None,
+    away: Sequence[OffloadedActivations] = (),
 ) -> Fragment:
     """Backward pass of a chunk for one micro-batch.
 
@@ -60,6 +62,8 @@ def backward(
         with the gradients of the weights; otherwise what they read is kept for :func:`weight_backward`
     products : TensorOverlap, optional
         how they take and give tokens; None: whole
+    away : Sequence[OffloadedActivations]
+        what of its activations comes back to the GPU
     """
     products = products or TensorOverlap()
     chain = Chain(stage=stage, phase="backward" if weights else "backward input")
@@ -71,6 +75,7 @@ def backward(
     first = next((i for i in order if placed[i].block.kind != "loss"), order[0])
     here = groups if weights else [replace(group, reduce=()) for group in groups]
     traffic = Traffic(chain, here, order, prefetch=prefetch, backward=True)
+    returning = Returning(chain, away, order)
 
     def together(i: int) -> tuple[bool, int]:
         """Blocks of one layer, or of one group of layers that are computed again together."""
@@ -79,6 +84,7 @@ def backward(
 
     for (repeated, group), members in groupby(order, key=together):
         steps = list(members)
+        returning.before(steps)
         opened = {i: traffic.open(i) for i in steps} if repeated else {}
         if repeated:
             layers = [p for i, p in enumerate(placed) if together(i) == (True, group)]

@@ -10,6 +10,7 @@ from clustersim.workload.layers.block import again
 from clustersim.workload.layers.head import loss_reductions
 from clustersim.workload.layers.piece import Piece, fused
 from clustersim.workload.layers.placed import Placed
+from clustersim.workload.passes.activation_offload import Leaving, OffloadedActivations
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Chain, Fragment
 from clustersim.workload.passes.parameter_group import ParameterGroup, Traffic
 from clustersim.workload.passes.tensor_parallel import gather, in_order, reduction
@@ -31,6 +32,7 @@ def forward(
     groups: Sequence[ParameterGroup] = (),
     prefetch: int = 1,
     products: TensorOverlap | None = None,
+    away: Sequence[OffloadedActivations] = (),
 ) -> Fragment:
     """Forward pass of a chunk for one micro-batch.
 
@@ -51,10 +53,13 @@ def forward(
         groups gathered ahead
     products : TensorOverlap, optional
         how they take and give tokens; None: whole
+    away : Sequence[OffloadedActivations]
+        what of its activations leaves the GPU
     """
     chain = Chain(stage=stage, phase="forward")
     products = products or TensorOverlap()
     traffic = Traffic(chain, groups, range(len(placed)), prefetch=prefetch, backward=False)
+    leaving = Leaving(chain, away)
     first_layer = min((p.layer for p in placed if p.layer >= 0), default=0)
     first = []
     for index, p in enumerate(placed):
@@ -69,9 +74,11 @@ def forward(
             start[COMMUNICATION if leaves else ACTIVATIONS] += produced
         transient = p.block.forward_workspace + p.block.kept - kept + inside * produced
         start.update(traffic.open(index))
+        leaving.before(index)
         end = traffic.freed(index)
         first.append(forward_block(chain, p, shard, start=start, end=end, transient=transient, products=products))
         traffic.close(index, first)
+        leaving.after(index)
     return chain.fragment(first)
 
 

@@ -60,6 +60,8 @@ class Fragment:
         first ops of the backward passes of parameter groups that make gradients to be reduced, in order
     drains : tuple[int, ...]
         ops whose end leaves these gradients reduced, in order
+    leaves, returns : tuple[tuple[int, int], ...]
+        (first block of a layer, op that takes its activations off the GPU, or brings them back)
     """
 
     program: Program
@@ -72,6 +74,8 @@ class Fragment:
     room: int | None = None
     fills: tuple[int, ...] = ()
     drains: tuple[int, ...] = ()
+    leaves: tuple[tuple[int, int], ...] = ()
+    returns: tuple[tuple[int, int], ...] = ()
 
 
 class Chain:
@@ -91,6 +95,7 @@ class Chain:
     compute : int
         the last op on the compute stream, -1 at the beginning
     takes, gives, fills, drains : list[int]
+    leaves, returns : list[tuple[int, int]]
     room : int, optional
         as in :class:`Fragment`
     """
@@ -102,6 +107,8 @@ class Chain:
         self.gives: list[int] = []
         self.fills: list[int] = []
         self.drains: list[int] = []
+        self.leaves: list[tuple[int, int]] = []
+        self.returns: list[tuple[int, int]] = []
         self.room: int | None = None
         self._program = Program(f"virtual stage {stage} {phase}")
         self._entries: list[int] = []
@@ -237,4 +244,6 @@ class Chain:
             room=self.room,
             fills=tuple(self.fills),
             drains=tuple(self.drains),
+            leaves=tuple(self.leaves),
+            returns=tuple(self.returns),
         )

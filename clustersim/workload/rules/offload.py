@@ -31,6 +31,9 @@ def offload_values(case: Case) -> Iterator[Fault]:
 def offload_faults(case: Case) -> Iterator[Fault]:
     """What is known of the host's update, and of programs that it can stand behind."""
     plan = case.plan
+    if plan.offload_activations and plan.sequence_slices > 1:
+        rule = "must be 1 with plan.offload_activations: only one slice's activations are there at a time"
+        yield Fault(key="plan.sequence_slices", value=plan.sequence_slices, rule=rule, nearest=1)
     if plan.offload is None:
         return
     if plan.optimizer not in _UPDATES:
