@@ -59,7 +59,6 @@ OFFLOAD_KEYS: Mapping[str, Key] = {
             ("tail", Whole(0, 2**20), "subgroups, from the first on, that stay on the GPU"),
             ("speculates", Flag(), "updates do not wait for the norm of all gradients"),
             ("asynchronous", Flag(), "updates begin during the backward pass, where gradients are not clipped"),
-            ("offload_ratio", Number(0, 1), "part of the subgroups whose state is on the host"),
             ("tiers", Names(", ".join(DRIVES), DRIVES), "drives that states are on"),
             (
                 "ratio",

@@ -25,17 +25,17 @@ class Zero2Offload(OffloadPolicy):
         of the partition, which is one subgroup
     blocking : bool
         copies of gradients stand on the stream of the backward pass; with ``overlap_comm`` on that of the reductions
-    pinned_weights : bool
-        the buffer of 16 bits. Until 2024 it was a temporary tensor of PyTorch's, which no driver can pin in time (pull
-        request 5301: copies became 6 times as fast); then weights went in fp32 and the GPU cast them (``cast_weights``
-        ``gpu``) until the buffer came in 2025 (pull request 7253)
+    temporaries : bool
+        weights of 16 bits are a temporary tensor, as until 2024. Then they went in fp32 from pinned memory and the GPU
+        cast them (``cast_weights = "gpu"``; copies became 6 times as fast, pull request 5301), until a pinned buffer of
+        16 bits came in 2025 (pull request 7253)
 
     References
     ----------
     DeepSpeed, ``runtime/zero/stage_1_and_2.py``: ``async_inplace_copy_grad_to_fp32_buffer_from_gpu``,
-    ``reduce_ipg_grads`` (which stream), ``step``, ``unscale_and_clip_grads``; ``runtime/zero/stage2.py`` of 2020 is the
-    same but for the buffer. PyTorch, ``aten/src/ATen/native/cuda/Copy.cu``: copies between host and GPU convert on the
-    CPU.
+    ``reduce_ipg_grads`` (which stream), ``step``, ``unscale_and_clip_grads``. ``runtime/zero/stage2.py`` of 2020, also
+    as the paper's first author had it (jren73/DeepSpeed), is the same with temporaries and copies on another stream.
+    PyTorch, ``aten/src/ATen/native/cuda/Copy.cu``: copies between host and GPU convert on the CPU.
     """
 
     name: ClassVar[str] = "zero-2-offload"
@@ -46,8 +46,9 @@ class Zero2Offload(OffloadPolicy):
     scales: bool = True
     serial: bool = True
     blocking: bool = True
-    pinned_weights: bool | None = True
+    pinned_states: bool | None = False
+    in_turn: bool = True
 
     def host_nbytes(self, subgroup: Subgroup) -> float:
         """The buffer of 16-bit weights."""
-        return 2.0
+        return 0.0 if self.temporaries else 2.0
