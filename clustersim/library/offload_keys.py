@@ -33,6 +33,7 @@ OFFLOAD_KEYS: Mapping[str, Key] = {
             ("adam", Word(get_args(Adam)), "how the CPU's update is written"),
             ("cast", Word(get_args(Cast)), "who converts gradients and weights"),
             ("cast_weights", Word(get_args(Cast)), "who converts new weights, where it is not who converts gradients"),
+            ("update_threads", Whole(1, 2**12), "threads of the CPU's updates"),
             ("cast_threads", Whole(1, 2**12), "threads of the CPU's casts"),
             ("update_cores", Number(0, 1, above=True), "part of the cores that a process of its own updates with"),
             ("temporaries", Flag(), "what the CPU casts is copied through memory allocated for it"),

@@ -71,8 +71,9 @@ class OffloadPolicy:
         update in passing
     cast_weights : {"gpu", "cpu", "update"}, optional
         the same of new weights alone; None: as ``cast``
-    cast_threads : int, optional
-        of the CPU's own passes; None: the rank's share of the cores
+    update_threads, cast_threads : int, optional
+        of the CPU's updates, and of its own passes; None: the rank's share of the cores, which is even over the GPUs of
+        the socket, used or not
     update_cores : float, optional
         part of the rank's cores that a process of its own has for the CPU's updates, in (0, 1); passes have the others.
         None: both have all
@@ -136,6 +137,7 @@ class OffloadPolicy:
     adam: Adam = "adam"
     cast: Cast = "update"
     cast_weights: Cast | None = None
+    update_threads: int | None = None
     cast_threads: int | None = None
     update_cores: float | None = None
     temporaries: bool = False
@@ -231,7 +233,7 @@ class OffloadPolicy:
         if self.update_cores is not None and not 0 < self.update_cores < 1:
             rule = "must be above 0 and below 1: casts and other passes have the rest"
             yield Fault(key="plan.offload.update_cores", value=self.update_cores, rule=rule, nearest=0.8)
-        for key in ("subgroup_size", "buffers", "gradient_buffers", "staging", "cast_threads"):
+        for key in ("subgroup_size", "buffers", "gradient_buffers", "staging", "update_threads", "cast_threads"):
             value = getattr(self, key)
             if value is not None and (type(value) is not int or value < 1):
                 rule = "must be a whole number, at least 1"

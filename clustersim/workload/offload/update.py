@@ -195,7 +195,14 @@ class _Turns:
         policy, n = self.policy, subgroup.parameters
         if policy.tier(subgroup) == "cpu":
             part, _ = policy.parts
-            return HostWork(name="cpu adam", kind=policy.adam, nbytes=_ADAM * n, part=part, memory=policy.memory)
+            return HostWork(
+                name="cpu adam",
+                kind=policy.adam,
+                nbytes=_ADAM * n,
+                threads=policy.update_threads,
+                part=part,
+                memory=policy.memory,
+            )
         name, kernels = find_optimizer(self.optimizer).name, self._kernels(n)
         return Compute(name=name, kind="optimizer", kernels=kernels, category="optimizer")
 
