@@ -79,6 +79,11 @@ class MemoryReport:
         return device_memory(worst, _lane(result, worst), _gpu(result, worst), result.chosen())
 
     @property
+    def resident(self) -> Mapping[str, int]:
+        """What the rank of :attr:`worst` holds throughout, by ``tier/category`` [B]."""
+        return _lane(self.result, self.worst).arrays.resident
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """Those of the run, and whether it fits by less than what no program accounts for."""
         device, capacity = self.device.device_bytes, self.worst.capacity_bytes
@@ -116,6 +121,7 @@ class MemoryReport:
             "capacity_bytes": worst.capacity_bytes,
             "peak_op": worst.peak_op,
             "by_category": dict(worst.by_category),
+            "resident": dict(self.resident),
             "device": {
                 "allocated_bytes": device.allocated_bytes,
                 "reserved_bytes": device.reserved_bytes,

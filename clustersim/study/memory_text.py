@@ -81,6 +81,10 @@ def _lines(report: MemoryReport) -> Iterator[str]:
         f"peak: {bytes_text(worst.peak_bytes)} of {bytes_text(worst.capacity_bytes)} ({100 * part:.0f} %) on rank "
         f"{worst.rank}{stage}, {at}{', ' if place else ''}{', '.join(place)}; most of it {most}"
     )
+    held = ", ".join(
+        f"{key.removeprefix('gpu/').replace('/', ' ')} {nbytes / 2**30:.2f}" for key, nbytes in report.resident.items()
+    )
+    yield f"held throughout [GiB]: {held or 'nothing'}"
     device = report.device
     beside = device.context_bytes + device.communicator_bytes
     yield (

@@ -86,9 +86,10 @@ def stage_program(
             gathered.append(
                 Collective(name="all-gather momentum", kind="all_gather", slot=kind.axis, nbytes=whole, axis="dp")
             )
-        resident[WEIGHTS] += int(kind.sharding.extra_weights * own.parameters)
+        frozen = sum(kind.frozen(block) for block in blocks)
+        resident[WEIGHTS] += WIDTH[shard.recipe.weights] * -(-frozen // kind.sharding.weights)
+        resident[WEIGHTS] += int(kind.sharding.extra_weights * (own.parameters + frozen))
         resident[OPTIMIZER] += int(kind.sharding.exchange_state * -(-own.parameters // own.state_shards))
-    resident[WEIGHTS] += WIDTH[shard.recipe.weights] * sum(block.frozen_parameters for block in blocks)
     if plan.placeholders == "kept" and not kinds[0].in_passes:
         resident[WORKSPACE] += kept_placeholders(blocks, WIDTH[shard.recipe.weights])
     program.resident.update({key: nbytes for key, nbytes in resident.items() if nbytes})

@@ -17,6 +17,7 @@ from clustersim.topology.fat_tree import fat_tree
 CARDS = [name for name, _ in list_cards()["topology"]]
 
 GPUS_PER_NODE = {
+    "a100-pcie-3": 3,
     "a100-pcie-pairs": 4,
     "dgx1-v100": 8,
     "dgx2-v100": 16,

@@ -36,6 +36,13 @@ def test_it_agrees_with_the_run(setup: JobSetup) -> None:
         assert sum(stage["by_category"].values()) == stage["peak_bytes"] > 0
 
 
+def test_what_is_held_throughout_is_that_of_the_fullest_rank(report: MemoryReport) -> None:
+    lane = report.result.record.lanes[int(report.result.record.lane_of[0][report.worst.rank])]
+    assert report.answer()["resident"] == dict(lane.arrays.resident)
+    weights = f"weights {report.resident['gpu/weights'] / 2**30:.2f}"
+    assert f"held throughout [GiB]: {weights}, gradients" in memory_text(report)
+
+
 def test_the_largest_micro_batch_is_maximal(setup: JobSetup, report: MemoryReport) -> None:
     largest = report.largest_micro_batch
     assert largest is not None

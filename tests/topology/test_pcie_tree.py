@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from clustersim.faults import BadInput
 from clustersim.topology.cluster import connect
 from clustersim.topology.host import Host
 from clustersim.topology.pcie_tree import pcie_tree
@@ -10,9 +11,9 @@ from clustersim.topology.pcie_tree import pcie_tree
 
 @pytest.fixture
 def box(parts):
-    def build(*, p2p=True, **host):
+    def build(*, p2p=True, staged_bandwidth=None, **host):
         settings = {"cpu": parts.cpu, "num_sockets": 2, "link": parts.pcie, "socket_link": parts.pcie, **host}
-        node = pcie_tree(gpu=parts.gpu, num_gpus=4, host=Host(**settings), p2p=p2p)
+        node = pcie_tree(gpu=parts.gpu, num_gpus=4, host=Host(**settings), p2p=p2p, staged_bandwidth=staged_bandwidth)
         return connect(node, None, name="box")
 
     return build
@@ -46,3 +47,12 @@ def test_without_peer_access_host_memory_is_written_and_read(box, names):
         "node0/gpu1/pcie.down",
     ]
     assert names(topology, 0, 3)[1:4] == ["node0/cpu0/socket.out", "node0/cpu1/dram", "node0/cpu1/dram"]
+
+
+def test_what_a_gpu_receives_through_the_host_may_be_slower_than_its_lanes(box, names):
+    topology = box(p2p=False, staged_bandwidth=1e9)
+    assert names(topology, 0, 1)[-1] == "node0/gpu1/staged.in"
+    assert topology.resources.capacity[topology.resources.find("node0/gpu1/staged.in")] == 1e9
+    assert names(box(staged_bandwidth=1e9), 0, 1) == names(box(), 0, 1)
+    with pytest.raises(BadInput, match=r"node\.staged_bandwidth: 0\.0"):
+        box(p2p=False, staged_bandwidth=0.0)

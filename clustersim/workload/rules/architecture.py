@@ -98,8 +98,7 @@ def _adapters(case: Case) -> Iterator[Fault]:
         ("split", plan.split, "layers", plan.split == "layers" or case.num_virtual_stages == 1),
         ("stage_layers", plan.stage_layers, None, 0 not in (plan.stage_layers or ())),
         ("tp", plan.tp, 1, plan.tp == 1),
-        ("zero", plan.zero, 2, plan.zero < 3),
-        ("fsdp", plan.fsdp, False, not plan.fsdp),
+        ("ep", plan.ep, 1, plan.ep == 1 or not (plan.fsdp or plan.zero == 3)),
         ("sharding", "own", None, plan.sharding is None),
     )
     for name, value, nearest, fits in settings:

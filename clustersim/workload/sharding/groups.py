@@ -27,7 +27,8 @@ def parameter_groups(
 ) -> tuple[ParameterGroup, ...]:
     """One group a layer, or a block with the norm before it; embedding and head are groups of their own.
 
-    Where weights stay whole, neighbouring groups are reduced together as far as the strategy's bucket holds them.
+    Where weights stay whole, neighbouring groups are reduced together as far as the strategy's bucket holds them. What
+    is not trained is gathered with the rest and has no gradients.
 
     Parameters
     ----------
@@ -46,12 +47,13 @@ def parameter_groups(
     """
     found = []
     for blocks in _together(placed, kinds):
-        weights = [(kind, sum(kind.parameters(placed[i].block) for i in blocks)) for kind in kinds]
+        trained = [(kind, sum(kind.parameters(placed[i].block) for i in blocks)) for kind in kinds]
+        weights = [(kind, n + sum(kind.frozen(placed[i].block) for i in blocks)) for kind, n in trained]
 
         def ops(
-            when: When, weights: list[tuple[Replicas, int]] = weights, blocks: tuple[int, ...] = blocks
+            when: When, counts: list[tuple[Replicas, int]], blocks: tuple[int, ...] = blocks
         ) -> Iterator[Compute | Collective]:
-            for kind, parameters in weights:
+            for kind, parameters in counts:
                 reduces = kind.sharding.each_micro_batch or (last and kind.in_passes)
                 if parameters and (when != "reduce" or reduces):
                     moves = getattr(kind.sharding, when)
@@ -61,26 +63,29 @@ def parameter_groups(
 
         group = ParameterGroup(
             blocks=blocks,
-            gather=tuple(ops("gather")),
-            gather_again=tuple(ops("gather_again")),
-            reduce=tuple(ops("reduce")),
+            gather=tuple(ops("gather", weights)),
+            gather_again=tuple(ops("gather_again", weights)),
+            reduce=tuple(ops("reduce", trained)),
             gathered_nbytes=sum(shard.recipe.gathered_width * n for kind, n in weights if kind.sharding.gather),
             gradient_nbytes=sum(
                 WIDTH[shard.gradient_dtype] * n
-                for kind, n in weights
+                for kind, n in trained
                 if kind.sharding.each_micro_batch and kind.sharding.gradients > 1
             ),
             keeps=any(kind.sharding.keeps for kind in kinds),
             bounded=all(kind.sharding.bounded for kind in kinds),
         )
-        copy_out, copy_in = _copies(group, shard, weights)
+        copy_out, copy_in = _copies(group, shard, weights, trained)
         group = replace(group, copy_out=copy_out, copy_in=copy_in)
         found.append(group)
     return tuple(found)
 
 
 def _copies(
-    group: ParameterGroup, shard: Shard, weights: Sequence[tuple[Replicas, int]]
+    group: ParameterGroup,
+    shard: Shard,
+    weights: Sequence[tuple[Replicas, int]],
+    trained: Sequence[tuple[Replicas, int]],
 ) -> tuple[Compute | None, Compute | None]:
     """The kernels that read and write weights once more when they have come, and gradients before they go.
 
@@ -92,12 +97,14 @@ def _copies(
     PyTorch FSDP1, ``torch/distributed/fsdp``: ``FlatParamHandle`` splits the flat parameter into views, whose gradients
     autograd concatenates; ``_post_backward_hook`` casts and divides by ``_gradient_predivide_factor``.
     """
-    copied = [(kind.sharding, n) for kind, n in weights if kind.sharding.copies]
-    out = sum(2 * shard.recipe.gathered_width * n for sharding, n in copied if sharding.gather)
+    out = sum(
+        2 * shard.recipe.gathered_width * n for kind, n in weights if kind.sharding.copies and kind.sharding.gather
+    )
+    copied = [(kind.sharding, n) for kind, n in trained if kind.sharding.copies]
     gone = sum(math.ceil((WIDTH[shard.gradient_dtype] + s.reduce[0].nbytes) * n) for s, n in copied if s.reduce)
 
     w = shard.recipe.gathered_width
-    flat = [(kind.sharding.reduce[0].nbytes, n) for kind, n in weights if kind.sharding.flat and kind.sharding.reduce]
+    flat = [(kind.sharding.reduce[0].nbytes, n) for kind, n in trained if kind.sharding.flat and kind.sharding.reduce]
     gone += sum(math.ceil((2 * w + (w + r if r != w else 0) + 2 * r) * n) for r, n in flat)
 
     def copy(name: str, nbytes: int, dtype: str) -> Compute | None:

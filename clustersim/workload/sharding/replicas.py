@@ -29,8 +29,12 @@ class Replicas:
     sharding: Sharding
 
     def parameters(self, block: Block) -> int:
-        """The block's weights of this kind on one rank, when nothing is split."""
+        """The block's weights of this kind that are trained, on one rank, when nothing is split."""
         return block.parameters if self.axis == "dp" else block.expert_parameters
+
+    def frozen(self, block: Block) -> int:
+        """The block's weights of this kind that are not trained; those of experts count with the dense ones."""
+        return block.frozen_parameters if self.axis == "dp" else 0
 
     def matrices(self, block: Block) -> tuple[Matrix, ...]:
         """Those of its weights of this kind that are matrices."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from clustersim.faults import BadInput
+from clustersim.library.model import load_model
 from clustersim.workload.layers.adapters import adapted
 from clustersim.workload.layers.attention import attention
 from clustersim.workload.layers.block import Block
@@ -60,6 +61,21 @@ def test_gradients_of_the_adapters_alone_are_reduced(model: Model, sent: Callabl
     assert sent(step(model, dp=2).programs[0], slot="dp") == 4 * model.adapter_parameters
 
 
+@pytest.mark.parametrize("plan", [{"zero": 3}, {"fsdp": True}])
+def test_frozen_weights_are_split_and_gathered_without_gradients(
+    model: Model, plan: dict[str, Any], sent: Callable[..., int]
+) -> None:
+    job = step(model, dp=2, gradient_dtype="bf16", **plan)
+    (program,) = job.programs
+    trained, weights = model.adapter_parameters, model.num_parameters
+    assert program.resident["gpu/weights"] == weights  # 2 B each, half of them
+    assert program.resident["gpu/gradients"] == trained
+    assert program.resident["gpu/optimizer"] == 6 * trained
+    # 4 micro-batches of each rank: forward all, backward all but the embedding, and gradients of the adapters.
+    embedding = model.vocab * model.hidden
+    assert sent(program, slot="dp") == 4 * 2 * (2 * weights - embedding + trained)
+
+
 def test_what_only_frozen_matrices_would_read_is_not_kept(model: Model, new_shard: Callable[..., Shard]) -> None:
     def kept(*targets: Any) -> tuple[int, int]:
         shard = new_shard(replace(model, adapters=LoRA(rank=RANK, targets=targets)))
@@ -97,6 +113,8 @@ def test_adapters_are_not_quantised_beside_frozen_products_that_are(
     [
         {},
         {"dp": 2, "zero": 2},
+        {"dp": 2, "zero": 3},
+        {"dp": 2, "fsdp": True, "recompute": "full", "per_parameter": True},
         {"pp": 2, "recompute": "full"},
         {"pp": 2, "schedule": "zb-h1"},
         {"recompute": "selective", "recompute_modules": ("norm", "activation", "core")},
@@ -109,11 +127,16 @@ def test_a_step_ends_and_leaves_nothing(model: Model, plan: dict[str, Any], run_
     assert not any(run.left.values())
 
 
+def test_frozen_experts_are_not_split_over_ranks_with_others() -> None:
+    model = replace(load_model("mixtral-8x7b"), num_layers=2, adapters=LoRA(rank=RANK))
+    with pytest.raises(BadInput, match=r"plan.ep: 2 no step is written for it with adapters"):
+        step(model, dp=4, ep=2, zero=3)
+
+
 @pytest.mark.parametrize(
     ("plan", "fault"),
     [
         ({"tp": 2}, "plan.tp: 2 no step is written for it with adapters beside frozen weights; nearest: 1"),
-        ({"dp": 2, "zero": 3}, "plan.zero: 3 no step is written for it with adapters"),
         ({"pp": 9}, "plan.pp: 9 leaves a stage without adapters: must be at most the 8 layers; nearest: 8"),
     ],
 )
