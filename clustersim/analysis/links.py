@@ -67,7 +67,7 @@ def links(usage: Iterable[Rates] | _Run, until_ns: int | None = None) -> pd.Data
     -------
     DataFrame
         a row for each resource, the most used first: ``name``, ``kind``, ``multiplicity``, ``stands_for``,
-        ``capacity`` [B/s], ``nbytes`` (moved over one such resource [B]; <NA> for a drive, whose capacity is time),
+        ``capacity`` [B/s], ``nbytes`` (moved over one such resource [B]; <NA> for drives and cores, which give time),
         ``mean_utilisation`` and ``peak_utilisation`` (fractions of the capacity), ``busy_fraction`` and
         ``saturated_fraction`` (of the time: with at least one user; with 99.9 % of the capacity in use), and of all
         ops of the run whose time one of these resources set: ``num_bound`` (over all ranks), ``bound_s`` (mean over
@@ -92,7 +92,7 @@ def links(usage: Iterable[Rates] | _Run, until_ns: int | None = None) -> pd.Data
                 "multiplicity": r.multiplicity,
                 "stands_for": r.stands_for or r.name,
                 "capacity": r.capacity,
-                "nbytes": None if r.kind == "drive" else round(moved),
+                "nbytes": None if r.kind in ("drive", "cores") else round(moved),
                 "mean_utilisation": moved / (r.capacity * until / 1e9) if until else 0.0,
                 "peak_utilisation": float(r.used[seen].max(initial=0.0)) / r.capacity,
                 "busy_fraction": float(lasts[r.users > 0].sum()) / until if until else 0.0,

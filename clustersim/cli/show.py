@@ -141,11 +141,16 @@ def _graph(name: str) -> dict[str, Any]:
     }
 
 
+_TIMES = {"drive": "a drive's time", "cores": "its cores' time"}
+"""What resources have that are asked for time and not for bytes."""
+
+
 def _topology(name: str, settings: Sequence[str] = ()) -> dict[str, Any]:
     import numpy as np
 
     from clustersim.cli.cluster import load_cluster
     from clustersim.topology.naming import listing, pattern_of
+    from clustersim.topology.numa import cpu_numa_nodes
     from clustersim.units import show as with_unit
 
     topology = load_cluster(name, settings)
@@ -156,6 +161,7 @@ def _topology(name: str, settings: Sequence[str] = ()) -> dict[str, Any]:
         "num_gpus": topology.num_devices,
         "gpus": {topology.gpus[k].name: int(n) for k, n in enumerate(np.bincount(topology.gpu_of)) if n},
         "cpus": [cpu.name for cpu in topology.cpus],
+        "cpu_numa_nodes": cpu_numa_nodes(topology),
         "num_resources": len(topology.resources),
         "names": [
             {
@@ -163,7 +169,7 @@ def _topology(name: str, settings: Sequence[str] = ()) -> dict[str, Any]:
                 "count": listed.count,
                 "num_names": listed.num_names,
                 "kind": listed.kind,
-                "capacity_text": with_unit(listed.capacity, "B/s") if listed.kind != "drive" else "a drive's time",
+                "capacity_text": _TIMES.get(listed.kind) or with_unit(listed.capacity, "B/s"),
                 "latency_text": with_unit(listed.latency, "s"),
                 "num_links": listed.num_links,
             }

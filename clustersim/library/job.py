@@ -25,7 +25,7 @@ TABLES = {
 _ABOUT = ("name", "kind", "description", "sources")
 _FILES = ("model", "graph", "topology", "profile")
 _SUFFIXES = (".json", ".csv", ".parquet")
-_PARTS = ("fabric.", "node.", "storage.", "communication.")
+_PARTS = ("fabric.", "node.", "host.", "storage.", "communication.")
 """Settings that may be files, suffixes of those that are no cards, and tables whose texts may be files."""
 
 

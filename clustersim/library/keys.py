@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
+from clustersim.library.host_keys import HOST_KEYS
 from clustersim.library.key import MUST, Key
 from clustersim.library.offload_keys import OFFLOAD_KEYS
 from clustersim.library.values import (
@@ -253,22 +254,7 @@ KEYS: Mapping[str, Key] = {
     ),
     "fabric.ecmp_seed": Key(Whole(0, 2**32 - 1), "of the hash", 0),
     "fabric.nic_of": Key(Wholes(0, 1023, 1024), "network port of each GPU of a node", otherwise="in order"),
-    "storage.read_bandwidth": Key(
-        Quantity("B/s", "100 GB/s"),
-        "of the shared file system, for all nodes together",
-        otherwise="the topology's own",
-        unit="B/s",
-    ),
-    "storage.write_bandwidth": Key(
-        Quantity("B/s", "100 GB/s"),
-        "of the shared file system, for all nodes together",
-        otherwise="the topology's own",
-        unit="B/s",
-    ),
-    "storage.nic": Key(Name("a NIC card"), "what a node reaches it through", otherwise="the topology's own"),
-    "storage.over": Key(
-        Word(("own", "compute")), "network that it is reached over", otherwise="the topology's own, or one of its own"
-    ),
+    **HOST_KEYS,
     "kernel_table": Key(
         Name("a .csv or .parquet of measured kernels"), "own measurements, which stand before the GPU's kernel models"
     ),

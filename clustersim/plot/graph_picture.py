@@ -55,7 +55,7 @@ def draw_graph(ax: Axes, cluster: Topology, frame: Frame) -> None:
 
 def draw_names(ax: Axes, cluster: Topology, frame: Frame, *, fabric_only: bool = False) -> None:
     """List links that no node has inside, or all: their names, how many there are and what each carries."""
-    rows = [one for one in listing(cluster.resources) if one.kind not in ("hbm", "dram", "drive")]
+    rows = [one for one in listing(cluster.resources) if one.kind not in ("hbm", "dram", "drive", "cores")]
     if fabric_only:
         rows = [one for one in rows if not one.names.startswith("node") or one.kind == "nic"]
     lines = [f"{one.count:,} x {show(one.capacity, 'B/s')}  {one.names}" for one in rows[:_MOST_LINES]]

@@ -16,7 +16,7 @@ from clustersim.library.topologies import load_topology
 from clustersim.topology.topology import Topology
 from clustersim.trace.result import Result
 from clustersim.workload.job import Job
-from clustersim.workload.op import Collective, Compute
+from clustersim.workload.op import Collective, Compute, Storage
 
 __all__ = ["MOST_PAIRS", "without_effect"]
 
@@ -157,6 +157,20 @@ def _several_axes(case: _Case) -> str | None:
     return "only one axis has more than one rank" if sum(degree > 1 for degree in degrees) < 2 else None
 
 
+def _no_drive(case: _Case) -> str | None:
+    return None if _stored(case.job, "nvme") else "no op reads or writes a drive"
+
+
+def _no_file_system(case: _Case) -> str | None:
+    return None if _stored(case.job, "fs") else "no op reads or writes the shared file system"
+
+
+def _stored(job: Job, where: str) -> bool:
+    """Whether the job has reads or writes of the drives or of the file system."""
+    ops = (op for program in job.programs for op in program.arrays().ops)
+    return any(isinstance(op, Storage) and op.kind.startswith(where) for op in ops)
+
+
 def _slow_ranks(case: _Case) -> str | None:
     return "every factor is 1" if all(factor == 1 for factor in case.value.values()) else None
 
@@ -226,6 +240,9 @@ _RULES: dict[str, Callable[[_Case], str | None]] = {
     "plan.axis_order": _several_axes,
     "overlap.sm": _no_kernel_beside,
     "overlap.hbm": _nothing_beside,
+    **dict.fromkeys(("host.drive", "host.num_drives", "host.drive_uplink"), _no_drive),
+    **dict.fromkeys(("host.request_bytes", "host.queue_depth"), _no_drive),
+    **{key: _no_file_system for key in KEYS if key.startswith("storage.") and KEYS[key].unit},
     "perturb.slow_ranks": _slow_ranks,
     "perturb.slow_links": _links,
     "perturb.failed_links": _failed,

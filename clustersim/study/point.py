@@ -42,7 +42,7 @@ from clustersim.workload.training_step import training_step
 
 __all__ = ["Point", "prepare", "run_point"]
 
-_FABRIC = tuple(key for key in KEYS if key.startswith(("fabric", "node.", "storage.", "communication.")))
+_FABRIC = tuple(key for key in KEYS if key.startswith(("fabric", "node.", "host.", "storage.", "communication.")))
 _TOPOLOGY = ("nodes", *_FABRIC, "nics_per_node")
 _BATCH = ("global_batch", "micro_batch", "seq_len")
 _CALLABLES: Mapping[str, Mapping[str, Callable[..., Any]]] = {

@@ -89,7 +89,7 @@ def cards_of(setup: JobSetup) -> list[Card]:
         found["profile", profile.name] = profile
     topology = read_card("topology", setup.value("topology"))
     found["topology", topology.name] = topology
-    tables = ("fabric.", "node.", "storage.", "communication.")
+    tables = ("fabric.", "node.", "host.", "storage.", "communication.")
     given = {key: value for key, value in setup.values.items() if key.startswith(tables)}
     for part in (*_parts(topology.data, topology.path), *_parts(given, None)):
         found.setdefault((part.kind, part.name), part)

@@ -92,7 +92,7 @@ def lay_out(host: Host, layout: Layout, gpu: GPU, socket_of: tuple[int, ...]) ->
     if host.drive is not None:
         drive = int(layout.add("drive", "nvme", capacity=NANOSECONDS * host.num_drives, num_links=host.num_drives))
     behind = [
-        _rows(layout, "nvme_uplink", f"nvme/{way}", 1, host.drive_uplink, towards=way) if host.drive_uplink else ()
+        _rows(layout, "nvme_uplink", f"nvme/{way}", None, host.drive_uplink, towards=way) if host.drive_uplink else ()
         for way in ("up", "down")
     ]
     return HostRows(
@@ -114,15 +114,16 @@ def lay_out(host: Host, layout: Layout, gpu: GPU, socket_of: tuple[int, ...]) ->
 
 
 def _rows(
-    layout: Layout, kind: str, label: str, count: int, link: Link, *, towards: str = "down", num_links: int = 1
+    layout: Layout, kind: str, label: str, count: int | None, link: Link, *, towards: str = "down", num_links: int = 1
 ) -> Rows:
-    """Lay out ``count`` resources of ``num_links`` links each, towards the host (``up``) or away from it."""
+    """Lay out ``count`` resources, or one without a number, of some links each, towards the host or away from it."""
     one = link.return_bandwidth if towards == "up" else link.payload_bandwidth
     uneven = link.return_bandwidth != link.payload_bandwidth
+    shape = () if count is None else (count,)
     rows = layout.add(
-        kind, label, count, capacity=one * num_links, latency=link.latency, num_links=num_links, uneven=uneven
+        kind, label, *shape, capacity=one * num_links, latency=link.latency, num_links=num_links, uneven=uneven
     )
-    return tuple(rows.tolist())
+    return tuple(rows.reshape(-1).tolist())
 
 
 def _each(rows: Rows) -> tuple[Rows, ...]:

@@ -62,6 +62,26 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (("rail0",), TWO_NODES, True),
     ],
 }
+DRIVES: dict[str, Any] = ONE_NODE | {"plan.zero": 3, "plan.offload.policy": "zero-infinity"}
+CASES |= {
+    "host.drive": [("nvme-gen5", ONE_NODE, False), ("nvme-gen5", DRIVES, True)],
+    "host.num_drives": [(4, ONE_NODE, False), (4, DRIVES, True)],
+    "host.drive_uplink": [("pcie3", ONE_NODE, False), ("pcie3", DRIVES, True)],
+    "host.request_bytes": [("4 KB", ONE_NODE, False), ("4 KB", DRIVES, True)],
+    "host.queue_depth": [(1, ONE_NODE, False)],
+    **{
+        f"storage.{key}": [(value, {"topology": "jlse-h100"} | ONE_NODE, False)]
+        for key, value in {
+            "read_bandwidth": 9e9,
+            "write_bandwidth": 9e9,
+            "node_read_bandwidth": 1e9,
+            "node_write_bandwidth": 1e9,
+            "latency": 0.1,
+            "metadata_latency": 0.1,
+            "capacity_bytes": 10**12,
+        }.items()
+    },
+}
 GRAPH_CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "graph.placement": [("list", {}, False), ("list", {"graph.devices": 2, "nodes": 1}, True)],
     "graph.gpu_order": [(PAIRS, {}, False), (PAIRS, {"graph.devices": 2}, True)],
