@@ -109,6 +109,8 @@ def _own_memory(
     crowded = {}
     for p, arrays in enumerate(system.programs):
         ranks = np.flatnonzero(system.program_of == p)
+        if not len(ranks):
+            continue
         # a round meets its neighbours at most: two rounds show all that can overlap
         role = system.role(p, min(2, int(rounds_of[ranks].max())))
         beside = role.beside

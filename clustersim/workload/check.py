@@ -82,18 +82,17 @@ def check_program(program: Program) -> list[Fault]:
 def _amounts(program: str, op: Op) -> Iterator[Fault]:
     """Work that is less than nothing, and nobody to do it."""
     parts: tuple[Op | Kernel, ...] = (op, *op.kernels) if isinstance(op, Compute) else (op,)
-    for name in ("flops", "nbytes", "measured_ns", "count"):
+    for name in ("flops", "nbytes", "measured_ns", "count", "files"):
         for part in parts:
             amount = getattr(part, name, 0)
             if amount < 0:
                 yield Fault(key=f"{program}.{op.name}.{name}", value=amount, rule="must not be negative", nearest=0)
                 break
-    for name in ("threads", "files"):
-        number = getattr(op, name, None)
-        if number is not None and number < 1:
-            yield Fault(key=f"{program}.{op.name}.{name}", value=number, rule="must be at least 1", nearest=1)
     if isinstance(op, HostWork) and not 0 < op.part <= 1:
         yield Fault(key=f"{program}.{op.name}.part", value=op.part, rule="must be above 0 and at most 1", nearest=1)
+    threads = getattr(op, "threads", None)
+    if threads is not None and threads < 1:
+        yield Fault(key=f"{program}.{op.name}.threads", value=threads, rule="must be at least 1", nearest=1)
 
 
 def _cycle(edges: NDArray[np.int32], n: int) -> list[int]:

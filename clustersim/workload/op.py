@@ -123,7 +123,7 @@ class Storage:
     direct : bool
         between the GPU's memory and the store (GPUDirect Storage), instead of host memory and the store
     files : int
-        that it opens: each costs the store's metadata latency once
+        that it opens: each costs the store's metadata latency once; 0 where it is open already
     """
 
     name: str
