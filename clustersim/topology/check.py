@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from clustersim.faults import BadInput, Fault
 from clustersim.topology.cluster_router import ClusterRouter, MixedRouter
+from clustersim.topology.node_paths import NodePaths
 from clustersim.topology.topology import Topology
 
 __all__ = ["check", "require_sound"]
@@ -85,7 +86,11 @@ def _impossible(topology: Topology) -> list[Fault]:
 def _local_faults(topology: Topology) -> Iterator[Fault]:
     """Paths of the devices' own traffic that lead nowhere or ask for nothing."""
     num_rows = len(topology.resources)
-    for name, path in topology.local.items():
+    local, devices = topology.local, np.arange(topology.num_devices)
+    if isinstance(local, NodePaths) and topology.num_devices > ALL_PAIRS:
+        devices = _of_some_nodes(topology)
+        local = local.of(devices)
+    for name, path in local.items():
         for key in ("latency", "per_file"):
             if not 0 <= getattr(path, key) < float("inf"):
                 rule = "must be zero or positive, and finite"
@@ -97,7 +102,7 @@ def _local_faults(topology: Topology) -> Iterator[Fault]:
         outside = ((path.rows < -1) | (path.rows >= num_rows)).any(axis=1)
         for device in _first(outside | (path.rows == -1).all(axis=1)):
             rule = f"must cross resources 0 to {num_rows - 1}"
-            yield Fault(key=f"{name} of device {device}", value=path.rows[device].tolist(), rule=rule)
+            yield Fault(key=f"{name} of device {devices[device]}", value=path.rows[device].tolist(), rule=rule)
 
 
 def _uneven(topology: Topology) -> list[Fault]:
@@ -142,6 +147,17 @@ def _first(mask: Any) -> NDArray[np.intp]:
     return np.flatnonzero(mask)[:10]
 
 
+def _of_some_nodes(topology: Topology) -> NDArray[np.int64]:
+    """Devices of the first, middle and last node of each size."""
+    size = np.bincount(topology.node_of)
+    start = np.cumsum(size) - size
+    some = []
+    for kind in np.unique(size):
+        alike = np.flatnonzero(size == kind)
+        some += [start[one] + np.arange(kind) for one in alike[[0, len(alike) // 2, -1]]]
+    return np.concatenate(some)
+
+
 def _pairs(topology: Topology) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Ordered pairs of different devices to look at."""
     n = topology.num_devices
@@ -155,9 +171,9 @@ def _pairs(topology: Topology) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     there = np.concatenate([np.roll(node, -1), np.random.default_rng(0).integers(0, len(node), len(node))])
     sources = [np.tile(start + node % size, 2)]
     destinations = [start[there] + np.tile(node, 2) % size[there]]
+    devices = _of_some_nodes(topology)
     for kind in np.unique(size):
-        alike = np.flatnonzero(size == kind)
-        fans = np.concatenate([start[one] + np.arange(kind) for one in alike[[0, len(alike) // 2, -1]]])
+        fans = devices[size[topology.node_of[devices]] == kind]
         near = np.repeat(fans, kind), (start[topology.node_of[fans]][:, None] + np.arange(kind)).reshape(-1)
         steps = 2 ** np.arange(int(n - 1).bit_length(), dtype=np.int64)
         far = np.repeat(fans, len(steps)), ((fans[:, None] + steps) % n).reshape(-1)

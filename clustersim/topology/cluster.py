@@ -15,6 +15,7 @@ from clustersim.topology.fabric import Fabric, Ports
 from clustersim.topology.in_network import InNetwork
 from clustersim.topology.mixed import common_paths, common_tiers, distinct, stacked
 from clustersim.topology.node import Node
+from clustersim.topology.node_paths import NodePaths
 from clustersim.topology.resources import Block, ResourceTable
 from clustersim.topology.topology import Topology
 
@@ -142,10 +143,7 @@ def connect_mixed(
         cpu_of=cpu_of[slot_of],
         resources=ResourceTable([*node_blocks, *(_own_ports(kinds, fabric) if fabric else ())]),
         router=router,
-        local={
-            what: replace(path, rows=base[path.rows[slot_of]] + node_of[:, None] * stride[path.rows[slot_of]])
-            for what, path in paths.items()
-        },
+        local=NodePaths(paths, slot_of=slot_of, node_of=node_of, base=base, stride=stride),
         tier_bytes=tiers,
         multicast=np.repeat([node.multicast for node in nodes], counts)[node_of],
         in_network=in_network,

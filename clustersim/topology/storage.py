@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from clustersim.faults import BadInput, Fault
 from clustersim.hardware.nic import NIC
+from clustersim.topology.node_paths import NodePaths
 from clustersim.topology.resources import Block, ResourceTable
 from clustersim.topology.topology import LocalPath, Topology
 from clustersim.units import Unit
@@ -115,11 +117,13 @@ class SharedStorage:
         return replace(
             topology,
             resources=table.made(),
-            local={
-                **topology.local,
-                "fs_read": self._path(np.full_like(memory, read), port["rx"], *client["read"], memory),
-                "fs_write": self._path(memory, *client["write"], port["tx"], np.full_like(memory, write)),
-            },
+            local=_joined(
+                topology.local,
+                {
+                    "fs_read": self._path(np.full_like(memory, read), port["rx"], *client["read"], memory),
+                    "fs_write": self._path(memory, *client["write"], port["tx"], np.full_like(memory, write)),
+                },
+            ),
             tier_bytes={**topology.tier_bytes, **tiers},
             notes=topology.notes + ((OVER_COMPUTE,) if self.nic is None else ()),
         )
@@ -127,6 +131,10 @@ class SharedStorage:
     def _path(self, *columns: NDArray[np.int64]) -> LocalPath:
         rows = np.stack(columns, axis=1)
         return LocalPath(rows=rows, per_byte=np.ones(rows.shape[1]), per_file=self.metadata_latency)
+
+
+def _joined(local: Mapping[str, LocalPath], others: Mapping[str, LocalPath]) -> Mapping[str, LocalPath]:
+    return local.joined(others) if isinstance(local, NodePaths) else {**local, **others}
 
 
 class _Table:

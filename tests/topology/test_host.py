@@ -103,3 +103,57 @@ def test_what_does_not_go_together_is_refused(parts, wrong, key):
 def test_lists_must_fit_the_gpus(make, parts, wrong, key):
     with pytest.raises(BadInput, match=key):
         make(1, host=Host(cpu=parts.cpu, num_sockets=2, link=parts.pcie, **wrong))
+
+
+def test_memory_of_other_sockets_is_reached_over_the_links_between(make, parts):
+    host = Host(cpu=parts.cpu, num_sockets=2, link=parts.pcie, socket_link=parts.pcie, num_socket_links=3)
+    topology = make(1, host=host)
+    assert path_names(topology, "h2d.spread", 1) == [
+        "node0/cpu1/socket.out",
+        "node0/cpu0/dram",
+        "node0/cpu1/dram",
+        "node0/gpu1/pcie.down",
+    ]
+    assert topology.local["h2d.spread"].per_byte.tolist() == [0.5, 0.5, 0.5, 1]
+    assert path_names(topology, "d2h.far", 6) == ["node0/gpu6/pcie.up", "node0/cpu1/socket.out", "node0/cpu0/dram"]
+    assert path_names(topology, "socket.spread", 6) == ["node0/cpu1/socket.out", "node0/cpu0/socket.out"]
+    assert topology.local["socket.spread"].per_byte.tolist() == [0.25, 0.25]
+    out = topology.resources.find("node0/cpu0/socket.out")
+    assert topology.resources.capacity[out] == 90e9
+
+
+def test_one_socket_has_all_memory_near(make, parts):
+    topology = make(1, host=Host(cpu=parts.cpu, num_sockets=1, link=parts.pcie, socket_link=parts.pcie))
+    assert (topology.local["h2d.spread"].rows == topology.local["h2d"].rows).all()
+    assert not {"h2d.far", "dram.far", "socket.spread", "socket.far"} & set(topology.local)
+    assert not any("socket" in name for name in topology.resources.names())
+
+
+def test_cores_of_a_socket_are_one_resource_of_time(make, parts):
+    topology = make(1)
+    assert path_names(topology, "cores", 7) == ["node0/cpu1/cores"]
+    assert topology.resources.capacity[topology.resources.find("node0/cpu1/cores")] == 64e9  # core-ns a second
+
+
+def test_memory_beside_the_cards(make, parts):
+    topology = make(1, host=Host(cpu=parts.cpu, num_sockets=2, link=parts.pcie, memory_bytes=10**9))
+    assert topology.tier_bytes["host"] == 2 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("wrong", "key", "nearest"),
+    [
+        ({"num_sockets": 4, "sockets_per_system": 3}, "host.sockets_per_system", 2),
+        ({"drive_uplink": True}, "host.drive_uplink", None),
+        ({"queue_depth": 0}, "host.queue_depth", 1),
+        ({"request_bytes": 0}, "host.request_bytes", 1),
+        ({"memory_bytes": 0}, "host.memory_bytes", 1),
+        ({"num_socket_links": 0}, "host.num_socket_links", 1),
+    ],
+)
+def test_numbers_out_of_range_have_a_nearest(parts, wrong, key, nearest):
+    if "drive_uplink" in wrong:
+        wrong = {"drive_uplink": parts.pcie}
+    with pytest.raises(BadInput) as error:
+        Host(**{"cpu": parts.cpu, "num_sockets": 2, "link": parts.pcie, **wrong})
+    assert [(fault.key, fault.nearest) for fault in error.value.faults] == [(key, nearest)]

@@ -49,3 +49,20 @@ def test_links_that_do_not_fit_are_refused(parts, given):
     link = {"link": parts.nvlink} if "num_links" in given else {}
     with pytest.raises(BadInput, match="do not join"):
         superchip(superchip=parts.superchip, **given, **link)
+
+
+def test_far_memory_stays_in_the_tray(parts):
+    node = superchip(
+        superchip=parts.superchip,
+        num_superchips=4,
+        link=parts.nvlink,
+        num_links=2,
+        switch=parts.nvswitch,
+        cpu_link=parts.pcie,
+        superchips_per_tray=2,
+        memory_bytes=10**9,
+    )
+    far = node.local["dram.far"].rows[:, 0]
+    near = node.local["dram"].rows[:, 0]
+    assert far.tolist() == near[[1, 0, 3, 2]].tolist()
+    assert node.tier_bytes["host"] == 4 * 10**9
