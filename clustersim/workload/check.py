@@ -88,11 +88,11 @@ def _amounts(program: str, op: Op) -> Iterator[Fault]:
             if amount < 0:
                 yield Fault(key=f"{program}.{op.name}.{name}", value=amount, rule="must not be negative", nearest=0)
                 break
-    if isinstance(op, HostWork) and not 0 < op.part <= 1:
-        yield Fault(key=f"{program}.{op.name}.part", value=op.part, rule="must be above 0 and at most 1", nearest=1)
-    threads = getattr(op, "threads", None)
-    if threads is not None and threads < 1:
-        yield Fault(key=f"{program}.{op.name}.threads", value=threads, rule="must be at least 1", nearest=1)
+    if isinstance(op, HostWork):
+        if not 0 < op.part <= 1:
+            yield Fault(key=f"{program}.{op.name}.part", value=op.part, rule="must be above 0 and at most 1", nearest=1)
+        if op.threads is not None and op.threads < 1:
+            yield Fault(key=f"{program}.{op.name}.threads", value=op.threads, rule="must be at least 1", nearest=1)
 
 
 def _cycle(edges: NDArray[np.int32], n: int) -> list[int]:

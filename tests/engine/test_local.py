@@ -165,6 +165,19 @@ class TestHostWork:
             run(alone, work("adam", 1, memory="far"))
 
 
+@pytest.mark.parametrize(
+    ("op", "key"),
+    [
+        (work("adam", 1, threads=0), "program.adam.threads"),
+        (stored("nvme_read", 1, files=-1), "program.nvme_read.files"),
+    ],
+)
+def test_nobody_to_do_it_and_less_than_nothing_to_open(op: Op, key: str) -> None:
+    with pytest.raises(BadInput) as error:
+        run(box(drive=DRIVE, num_drives=1), op)
+    assert [fault.key for fault in error.value.faults] == [key]
+
+
 class TestCopies:
     def test_both_ways_are_servers_of_their_own(self) -> None:
         both = [copy("h2d", 40 * GB), copy("d2h", 40 * GB)]

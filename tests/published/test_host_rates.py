@@ -135,9 +135,10 @@ class TestCopies:
         near, far = (copied("gb200-nvl72", "h2d", devices=[1, 2], memory=memory) for memory in ("near", "far"))
         assert near / far == pytest.approx(1.5, rel=0.2)
 
-    def test_memory_that_is_not_pinned_is_a_sixth_as_fast(self) -> None:
-        """DeepSpeed pull request 5301, one GPU: one of the two measurements that the cards are from."""
-        assert copied("dgx-a100", "h2d") / copied("dgx-a100", "h2d", pageable=True) == pytest.approx(6, rel=0.3)
+    @pytest.mark.parametrize(("kind", "published"), [("h2d", 10.0e9), ("d2h", 10.8e9)])
+    def test_memory_that_is_not_pinned(self, kind: str, published: float) -> None:
+        """bandwidthTest with pageable memory that was used before, on a DGX A100."""
+        assert copied("dgx-a100", kind, pageable=True) == pytest.approx(published, rel=0.1)
 
 
 class TestNumaNodes:
