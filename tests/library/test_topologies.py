@@ -33,6 +33,7 @@ GPUS_PER_NODE = {
     "azure-nc96ads-a100-v4": 4,
     "jlse-h100": 4,
     "polaris": 4,
+    "polaris-one-gpu": 1,
 }
 
 
