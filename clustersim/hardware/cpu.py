@@ -89,11 +89,3 @@ class CPU:
             return rate.core_bandwidth
         whole = self.streaming_bandwidth if self.core_bandwidth is None else self.core_bandwidth
         return whole * rate.efficiency / self.memory_efficiency
-
-    def bandwidth_of(self, kind: str, threads: float) -> float:
-        """DRAM traffic of ``threads`` cores that do one kind of work alone on the socket [B/s].
-
-        ``min(threads · core_bandwidth, efficiency · memory_bandwidth)``, with the socket's cores at most.
-        """
-        ceiling = self.rate(kind).efficiency * self.memory_bandwidth
-        return min(min(threads, self.num_cores) * self.core_rate(kind), ceiling)
