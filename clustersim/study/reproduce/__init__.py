@@ -56,6 +56,7 @@ from clustersim.study.reproduce.charllm_ppt import CHARLLM_PPT
 from clustersim.study.reproduce.frontier import FRONTIER
 from clustersim.study.reproduce.hardware_scaling import HARDWARE_SCALING
 from clustersim.study.reproduce.hybrid_parallelism import HYBRID_PARALLELISM
+from clustersim.study.reproduce.mlp_offload import MLP_OFFLOAD
 from clustersim.study.reproduce.mt5_zero_stages import MT5_ZERO_STAGES
 from clustersim.study.reproduce.not_yet import NOT_YET_SIMULATED
 from clustersim.study.reproduce.reproduction import Outcome, Reproduction, reproduce
@@ -63,6 +64,7 @@ from clustersim.study.reproduce.runs import Runs
 from clustersim.study.reproduce.slim_performers import SLIM_PERFORMERS
 from clustersim.study.reproduce.system import Quantity, System
 from clustersim.study.reproduce.two_sites import TWO_SITES
+from clustersim.study.reproduce.zero_infinity import ZERO_INFINITY
 
 __all__ = ["SYSTEMS", "Outcome", "Quantity", "Reproduction", "Runs", "System", "find_system", "reproduce"]
 
@@ -82,6 +84,8 @@ SYSTEMS: tuple[System, ...] = tuple(
             SLIM_PERFORMERS,
             CHARLLM_PPT,
             TWO_SITES,
+            MLP_OFFLOAD,
+            ZERO_INFINITY,
             *NOT_YET_SIMULATED,
         ),
         key=_order,

@@ -20,13 +20,6 @@ NOT_YET_SIMULATED = (
         "Deep Optimizer States: Towards Scalable Training of Transformer Models Using Interleaved Offloading",
     ),
     _system(
-        "2",
-        "mlp-offload",
-        2025,
-        "2509.02480",
-        "MLP-Offload: Multi-Level, Multi-Path Offloading for LLM Pre-training to Break the GPU Memory Wall",
-    ),
-    _system(
         "3",
         "datastates-llm",
         2026,
@@ -95,13 +88,6 @@ NOT_YET_SIMULATED = (
         "on Distributed GPUs",
     ),
     _system("B1", "zero-offload", 2021, "2101.06840", "ZeRO-Offload: Democratizing Billion-Scale Model Training"),
-    _system(
-        "B2",
-        "zero-infinity",
-        2021,
-        "2104.07857",
-        "ZeRO-Infinity: Breaking the GPU Memory Wall for Extreme Scale Deep Learning",
-    ),
     _system("B3", "twinflow", 2023, "", "TwinFlow of ZeRO-Offload++ (DeepSpeed)"),
     _system(
         "B4",
