@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from clustersim.hardware.kernel import Kernel
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.number_format import WIDTH
 from clustersim.workload.offload.coherent import require_coherent
@@ -14,10 +13,10 @@ from clustersim.workload.offload.policy import OffloadPolicy, Tier
 from clustersim.workload.offload.pools import BUFFERS, STAGING, STATES
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.offload.traffic import copy, host_pass, read, touch, write
+from clustersim.workload.offload.updater import cpu_update, gpu_update, separate
 from clustersim.workload.op import Compute, Delay, HostWork, Op, Storage
-from clustersim.workload.optimizer import find_optimizer
 from clustersim.workload.optimizers.rule import Optimizer
-from clustersim.workload.optimizers.separate import UpdateKernels, separate_adam
+from clustersim.workload.optimizers.separate import UpdateKernels
 from clustersim.workload.passes.fragment import stream_of
 from clustersim.workload.precision import Recipe
 from clustersim.workload.program import Program
@@ -26,8 +25,6 @@ __all__ = ["Updated", "write_updates"]
 
 _FULL = WIDTH["fp32"]
 _STATE = _FULL * len(STATES)
-_ADAM = 28
-"""DRAM traffic of a CPU's Adam a parameter: weight, both averages and gradient read, the first three written [B]."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -192,33 +189,15 @@ class _Turns:
 
     def _update(self, subgroup: Subgroup) -> HostWork | Compute:
         """The update itself, by who does it."""
-        policy, n = self.policy, subgroup.parameters
-        if policy.tier(subgroup) == "cpu":
-            part, _ = policy.parts
-            return HostWork(
-                name="cpu adam",
-                kind=policy.adam,
-                nbytes=_ADAM * n,
-                threads=policy.update_threads,
-                part=part,
-                memory=policy.memory,
-            )
-        name, kernels = find_optimizer(self.optimizer).name, self._kernels(n)
-        return Compute(name=name, kind="optimizer", kernels=kernels, category="optimizer")
-
-    @property
-    def _separate(self) -> bool:
-        return self.kernels_of in ("foreach", "loop")
-
-    def _kernels(self, parameters: int) -> tuple[Kernel, ...]:
-        """Of an update of the GPU; separate ones read a gradient in fp32, which one kernel makes and one scales."""
-        if not self._separate:
-            rule = find_optimizer(self.optimizer)
-            return rule.kernels(parameters, recipe=self.recipe, gradient_width=self.width, matrices=(), shards=1)
-        before = [self.width + _FULL] if self.width != _FULL else []
-        before += [2 * _FULL] if self.policy.scales else []
-        return tuple(memory_pass(each * parameters, dtype="fp32") for each in before) + separate_adam(
-            parameters, recipe=self.recipe, gradient_width=_FULL, kernels_of=self.kernels_of, num_tensors=1
+        if self.policy.tier(subgroup) == "cpu":
+            return cpu_update(self.policy, subgroup.parameters)
+        return gpu_update(
+            self.policy,
+            subgroup.parameters,
+            recipe=self.recipe,
+            optimizer=self.optimizer,
+            kernels_of=self.kernels_of,
+            width=self.width,
         )
 
     def begin(self, window: int | None) -> None:
@@ -371,7 +350,7 @@ class _Turns:
         policy, n, place = self.policy, subgroup.parameters, self.policy.place(subgroup)
         here = [*after, *self._turn]
         away = place.states != "gpu"
-        cast = _FULL if self._separate and self.width != _FULL else 0
+        cast = _FULL if separate(self.kernels_of) and self.width != _FULL else 0
         if place.gradients != "gpu":
             nbytes = gradient_width(policy, self.width) * n
             here.append(self._add(copy(policy, "bring gradients", "h2d", nbytes), after))
