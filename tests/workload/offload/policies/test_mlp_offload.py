@@ -91,7 +91,8 @@ def test_bytes_of_a_step() -> None:
     """12 a parameter each way, without what the cache holds; gradients stay on the host."""
     none, some = (accesses(run(replace(POLICY, cache=n))) for n in (0, 2))
     assert sum(none.values()) == pytest.approx(24 * PARAMETERS, rel=1e-6)
-    assert none["nvme_read"] == none["nvme_write"] and none["fs_read"] == none["fs_write"]
+    assert none["nvme_read"] == none["nvme_write"]
+    assert none["fs_read"] == none["fs_write"]
     assert 0 < none["fs_read"] < none["nvme_read"]
     assert all(some[kind] < none[kind] for kind in none)
 

@@ -82,7 +82,7 @@ def test_reads_and_writes_ahead_and_behind() -> None:
 
 
 def test_full_buffers_stop_the_backward_pass_until_all_are_written() -> None:
-    """With room for all gradients it runs through; with little room it lasts as long as the drive needs for the rest."""
+    """With room for all gradients it runs through; with little it lasts as long as the drive needs for the rest."""
     free, tight = (terms(run(ZeroInfinity(subgroup_size=20_000_000, gradient_buffers=n)))["backward"] for n in (99, 2))
     assert free < 0.25
     assert 0.6 * PARAMETERS * 4 / WRITE < tight < 1.1 * PARAMETERS * 4 / WRITE
