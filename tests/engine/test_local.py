@@ -17,7 +17,9 @@ from clustersim.hardware.link import Link
 from clustersim.hardware.nic import NIC
 from clustersim.hardware.storage import Drive
 from clustersim.hardware.work_rate import WorkRate
-from clustersim.topology.cluster import connect
+from clustersim.topology.cluster import NodeKind, connect, connect_mixed
+from clustersim.topology.fabric import Ports
+from clustersim.topology.fully_connected import fully_connected
 from clustersim.topology.host import Host
 from clustersim.topology.pcie_tree import pcie_tree
 from clustersim.topology.storage import SharedStorage
@@ -58,6 +60,7 @@ SOCKET = CPU(
 )
 PCIE = Link(name="pcie", bandwidth=40e9, latency=0.0)
 BETWEEN = Link(name="between", bandwidth=25e9, latency=0.0)
+NIC_CARD = NIC(name="nic", bandwidth=20e9, latency=0.0)
 DRIVE = Drive(name="drive", capacity_bytes=10**12, read_bandwidth=5e9, write_bandwidth=2e9, latency=0.0)
 
 
@@ -120,6 +123,22 @@ class TestHostWork:
         assert seconds(run(box(2), slow)) == [pytest.approx(1.0)]  # the socket's one GPU has 16
         assert seconds(run(box(16), slow)) == [pytest.approx(4.5)]  # 2 of them
         assert seconds(run(box(16), *[slow] * 16)) == [pytest.approx(4.5)] * 16  # which all have at once
+
+    def test_in_nodes_of_several_kinds_shares_differ(self) -> None:
+        """The same socket under one GPU and under eight: ranks of one program that no fold may take for one."""
+        kinds = []
+        for num_gpus in (2, 16):
+            host = Host(cpu=SOCKET, num_sockets=2, link=PCIE)
+            ports = Ports.spread(nic=NIC_CARD, nics_per_node=1, num_gpus=num_gpus)
+            kinds.append(NodeKind(node=pcie_tree(gpu=CARD, num_gpus=num_gpus, host=host), count=1, ports=ports))
+        fabric = fully_connected(ports=kinds[0].ports, num_nodes=2, link=BETWEEN)
+        topology = connect_mixed(kinds, fabric, name="mixed")
+        program = Program()
+        program.add(work("slow", 8 * GB), stream="host")
+        job = Job(name="job", programs=(program,), program_of=np.zeros(18, dtype=np.int64))
+        for fold in (True, False):
+            found = seconds(simulate(topology, job, fold=fold))
+            assert found == [pytest.approx(1.0)] * 2 + [pytest.approx(4.5)] * 16
 
     def test_cores_are_shared(self) -> None:
         slow = work("slow", 8 * GB, threads=16)
@@ -285,11 +304,12 @@ class TestStorage:
         assert ends == [pytest.approx(1.0), pytest.approx(2.0)]
 
     def test_a_parallel_file_system_has_servers_and_clients(self) -> None:
-        nic = NIC(name="nic", bandwidth=20e9, latency=0.0)
         servers = {"read_bandwidth": 8e9, "write_bandwidth": 6e9}
-        plain = SharedStorage(**servers, nic=nic).join(box())
+        plain = SharedStorage(**servers, nic=NIC_CARD).join(box())
         assert seconds(run(plain, stored("fs_read", 8 * GB))) == [pytest.approx(1.0)]
-        few = SharedStorage(**servers, nic=nic, node_read_bandwidth=2e9, node_write_bandwidth=3e9, metadata_latency=0.1)
+        few = SharedStorage(
+            **servers, nic=NIC_CARD, node_read_bandwidth=2e9, node_write_bandwidth=3e9, metadata_latency=0.1
+        )
         narrow = few.join(box())
         assert seconds(run(narrow, stored("fs_read", 8 * GB, files=5))) == [pytest.approx(4.5)]
         assert seconds(run(narrow, stored("fs_write", 6 * GB, files=0))) == [pytest.approx(2.0)]
