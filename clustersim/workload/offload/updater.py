@@ -12,9 +12,9 @@ from clustersim.workload.optimizers.rule import Optimizer
 from clustersim.workload.optimizers.separate import UpdateKernels, separate_adam
 from clustersim.workload.precision import Recipe
 
-__all__ = ["cpu_update", "gpu_update", "separate"]
+__all__ = ["ADAM", "cpu_update", "gpu_update", "separate"]
 
-_ADAM = 28
+ADAM = 28
 """DRAM traffic of a CPU's Adam a parameter: weight, both averages and gradient read, the first three written [B]."""
 
 
@@ -24,7 +24,7 @@ def cpu_update(policy: OffloadPolicy, parameters: int) -> HostWork:
     return HostWork(
         name="cpu adam",
         kind=policy.adam,
-        nbytes=_ADAM * parameters,
+        nbytes=ADAM * parameters,
         threads=policy.update_threads,
         part=part,
         memory=policy.memory,
