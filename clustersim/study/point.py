@@ -24,10 +24,10 @@ from clustersim.library.topologies import load_topology
 from clustersim.readers import kernel_table
 from clustersim.study.effects import without_effect
 from clustersim.study.graph_job import find_graph_faults, graph_job
-from clustersim.study.offload_tiers import drive_rates
 from clustersim.study.profile import load_profile
 from clustersim.study.provenance import provenance
 from clustersim.study.run_length import too_long, too_many_steps
+from clustersim.topology.drive_rates import drive_rates
 from clustersim.topology.topology import Topology
 from clustersim.trace.result import Result
 from clustersim.workload.case import Case

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from clustersim.faults import Fault
+from clustersim.topology.drive_rates import DriveRates
 from clustersim.workload.offload.policy import DRIVES, Cast, Drive, OffloadPolicy, Place
 from clustersim.workload.offload.subgroup import Subgroup
 
@@ -64,11 +65,12 @@ class MlpOffload(OffloadPolicy):
     serial: bool = True
     buffers: int = 3
 
-    def on_drives(self, rates: Mapping[Drive, tuple[float, float]]) -> MlpOffload:
+    def on_drives(self, rates: Mapping[str, DriveRates]) -> MlpOffload:
         """With shares by the lower of the two rates, in MB/s, where neither they nor a ratio are given."""
         if self.ratio is not None or self.shares or not all(tier in rates for tier in self.tiers):
             return self
-        return replace(self, shares=tuple(max(1, round(min(rates[tier]) / 1e6)) for tier in self.tiers))
+        lower = (min(rates[tier].read, rates[tier].write) for tier in self.tiers)
+        return replace(self, shares=tuple(max(1, round(rate / 1e6)) for rate in lower))
 
     def place(self, subgroup: Subgroup) -> Place:
         """States on the subgroup's tier."""
@@ -107,6 +109,9 @@ class MlpOffload(OffloadPolicy):
         elif len(self.tiers) == 2 and self.ratio is None and not self.shares:
             rule = "must be given, or ratio: the rates of both tiers are not known"
             yield Fault(key=f"{key}shares", value=None, rule=rule)
+        if self.ratio is not None and self.shares:
+            rule = "cannot go with plan.offload.ratio: each says which subgroups are on the second tier"
+            yield Fault(key=f"{key}shares", value=self.shares, rule=rule)
         if self.ratio is not None and (type(self.ratio) is not int or self.ratio < 2):
             yield Fault(key=f"{key}ratio", value=self.ratio, rule="must be a whole number, at least 2", nearest=2)
         if self.shares and (

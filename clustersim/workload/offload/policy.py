@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from clustersim.faults import Fault
+from clustersim.topology.drive_rates import DriveRates
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.op import Memory
 
@@ -182,13 +183,13 @@ class OffloadPolicy:
         """
         return self
 
-    def on_drives(self, rates: Mapping[Drive, tuple[float, float]]) -> OffloadPolicy:
+    def on_drives(self, rates: Mapping[str, DriveRates]) -> OffloadPolicy:
         """The policy as it works on one cluster, with what depends on its drives decided.
 
         Parameters
         ----------
-        rates : Mapping[str, tuple[float, float]]
-            at which a node reads and writes each kind of drive that it has [B/s]
+        rates : Mapping[str, DriveRates]
+            of each kind of drive that a node has
         """
         return self
 

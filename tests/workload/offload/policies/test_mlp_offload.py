@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 import clustersim as cs
 from clustersim.faults import BadInput
+from clustersim.topology.drive_rates import DriveRates
 from clustersim.workload.offload import MlpOffload
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.op import Storage
 
 MODEL, NODE = "llama-3.2-1b", "jlse-h100"
 PARAMETERS = cs.load_model(MODEL).num_parameters
+DRIVE = DriveRates(read=6.9e9, write=5.3e9, half_duplex=True)
 POLICY = MlpOffload(subgroup_size=20_000_000, ratio=3, cache=2)
 
 
@@ -55,10 +57,12 @@ def test_shares_are_kept_to_within_one(first: int, second: int, count: int) -> N
 
 
 def test_shares_follow_the_lower_rate_of_each_tier() -> None:
-    fitted = MlpOffload().on_drives({"nvme": (6.9e9, 5.3e9), "file_system": (3.6e9, 13.7e9)})
+    fitted = MlpOffload().on_drives(
+        {"nvme": DRIVE, "file_system": DriveRates(read=3.6e9, write=13.7e9, half_duplex=False)}
+    )
     assert fitted.shares == (5300, 3600)
-    assert POLICY.on_drives({"nvme": (1e9, 1e9), "file_system": (1e9, 1e9)}) == POLICY
-    alone = MlpOffload().on_drives({"nvme": (6.9e9, 5.3e9)})
+    assert POLICY.on_drives({"nvme": DRIVE, "file_system": DRIVE}) == POLICY
+    alone = MlpOffload().on_drives({"nvme": DRIVE})
     assert [fault.key for fault in alone.faults()] == ["plan.offload.shares"]
 
 
@@ -169,6 +173,7 @@ def test_the_file_system_is_free_of_gradients() -> None:
         ({"ratio": 1}, ["ratio"]),
         ({"shares": (1, 2, 3)}, ["shares"]),
         ({"shares": (0, 1)}, ["shares"]),
+        ({"shares": (1, 1), "ratio": 2}, ["shares"]),
         ({"cache": -1, "buffers": 0}, ["buffers", "cache"]),
         ({"gradients_on_host": False}, ["gradients_on_host"]),
     ],
