@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pandas as pd
 import pytest
@@ -111,7 +112,7 @@ def test_the_code_overlaps_nothing_of_its_update() -> None:
     found = last_step(Zero2Offload())
     steps = [found[found["name"] == name] for name in ("scale gradients", "cpu adam", "cast weights", "bring weights")]
     assert [len(step) for step in steps] == [1, 1, 1, 1]
-    for before, after in zip(steps[:-1], steps[1:], strict=True):
+    for before, after in pairwise(steps):
         assert after["start_ns"].iloc[0] == before["end_ns"].iloc[0]
 
 
