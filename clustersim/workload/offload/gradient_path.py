@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.number_format import WIDTH
 from clustersim.workload.offload.policy import OffloadPolicy, Tier
-from clustersim.workload.offload.traffic import copy, host_pass, touch, write
+from clustersim.workload.offload.traffic import cast_pass, copy, host_pass, touch, write
 from clustersim.workload.op import Compute, HostWork, Op
 
 __all__ = ["GradientPath", "gradient_path", "gradient_width"]
@@ -101,12 +101,9 @@ def _kernel(name: str, nbytes: int) -> Compute:
 def _passes(policy: OffloadPolicy, parameters: int, *, sent: int, last: bool, adds: bool) -> Iterator[HostWork]:
     """What the CPU does with gradients of ``sent`` bytes."""
     full = WIDTH["fp32"]
-    passes = []
     if adds:
-        passes.append(("add gradients", "cast", 3 * sent))
+        yield host_pass(policy, "add gradients", "cast", 3 * sent * parameters)
     if last and policy.cast == "cpu" and sent != full:
-        passes.append(("cast gradients", "cast", sent + full))
+        yield cast_pass(policy, "cast gradients", (sent + full) * parameters)
     if last and policy.norm == "cpu":
-        passes.append(("gradient norm", "norm", gradient_width(policy, sent)))
-    for name, kind, each in passes:
-        yield host_pass(policy, name, kind, each * parameters)
+        yield host_pass(policy, "gradient norm", "norm", gradient_width(policy, sent) * parameters)

@@ -73,7 +73,7 @@ class OffloadPolicy:
     cast_weights : {"gpu", "cpu", "update"}, optional
         the same of new weights alone; None: as ``cast``
     update_threads, cast_threads : int, optional
-        of the CPU's updates, and of its own passes; None: the rank's share of the cores, which is even over the GPUs of
+        of the CPU's updates, and of its casts; None: the rank's share of the cores, which is even over the GPUs of
         the socket, used or not
     update_cores : float, optional
         part of the rank's cores that a process of its own has for the CPU's updates, in (0, 1); passes have the others.

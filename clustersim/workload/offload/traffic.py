@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from clustersim.workload.offload.policy import OffloadPolicy, Tier
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.op import Copy, HostWork, Op, Storage
 
-__all__ = ["by_tier", "copy", "fetch", "host_pass", "read", "touch", "write"]
+__all__ = ["by_tier", "cast_pass", "copy", "fetch", "host_pass", "read", "touch", "write"]
 
 _READS: dict[Tier, Literal["nvme_read", "fs_read"]] = {"nvme": "nvme_read", "file_system": "fs_read"}
 _WRITES: dict[Tier, Literal["nvme_write", "fs_write"]] = {"nvme": "nvme_write", "file_system": "fs_write"}
@@ -24,16 +23,20 @@ def copy(
     return Copy(name=name, kind=kind, nbytes=nbytes, pageable=pageable, memory=policy.memory)
 
 
-def host_pass(policy: OffloadPolicy, name: str, kind: str, nbytes: int) -> HostWork:
-    """A pass of the CPU over what lies on the host, other than the update."""
+def host_pass(policy: OffloadPolicy, name: str, kind: str, nbytes: int, *, threads: int | None = None) -> HostWork:
+    """A pass of the CPU over what lies on the host, other than the update; None: by all threads that passes have."""
     _, part = policy.parts
-    return HostWork(name=name, kind=kind, nbytes=nbytes, threads=policy.cast_threads, part=part, memory=policy.memory)
+    return HostWork(name=name, kind=kind, nbytes=nbytes, threads=threads, part=part, memory=policy.memory)
+
+
+def cast_pass(policy: OffloadPolicy, name: str, nbytes: int) -> HostWork:
+    """A pass that turns one format into another."""
+    return host_pass(policy, name, "cast", nbytes, threads=policy.cast_threads)
 
 
 def touch(policy: OffloadPolicy, nbytes: int, *, threads: int | None = None) -> HostWork:
     """The first touch of memory by so many threads: the operating system hands out its pages and clears them."""
-    whole = host_pass(policy, "touch memory", "touch", nbytes)
-    return whole if threads is None else replace(whole, threads=threads)
+    return host_pass(policy, "touch memory", "touch", nbytes, threads=threads or policy.cast_threads)
 
 
 def read(tier: Tier, name: str, nbytes: int) -> Storage:

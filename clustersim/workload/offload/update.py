@@ -12,7 +12,7 @@ from clustersim.workload.offload.gradient_path import gradient_width
 from clustersim.workload.offload.policy import OffloadPolicy, Tier
 from clustersim.workload.offload.pools import BUFFERS, STAGING, STATES
 from clustersim.workload.offload.subgroup import Subgroup
-from clustersim.workload.offload.traffic import copy, host_pass, read, touch, write
+from clustersim.workload.offload.traffic import cast_pass, copy, host_pass, read, touch, write
 from clustersim.workload.offload.updater import cpu_update, gpu_update, separate
 from clustersim.workload.op import Compute, Delay, HostWork, Op, Storage
 from clustersim.workload.optimizers.rule import Optimizer
@@ -287,8 +287,7 @@ class _Turns:
                 continue
             before = done
             if self.policy.scales:
-                scale = self._pass("scale gradients", 2 * _FULL * subgroup.parameters)
-                before = [self._add(scale, done, stream="cast")]
+                before = [self._add(self._scale(subgroup), done, stream="cast")]
             arrived = self._weights(subgroup, before, late=False)
             self.arrived[subgroup.index] = arrived
             self.last[subgroup.index] = sorted({*self.last[subgroup.index], arrived})
@@ -312,9 +311,9 @@ class _Turns:
         if undo:
             last = [self._add(replace(self._update(subgroup), name="roll back"), last, stream="cpu")]
         if policy.cast == "late" and self.width != _FULL:
-            last = [self._add(self._pass("cast gradients", (_FULL + self.width) * n), last, stream="cpu")]
+            last = [self._add(cast_pass(policy, "cast gradients", (_FULL + self.width) * n), last, stream="cpu")]
         if policy.scales and not policy.collects:
-            last = [self._add(self._pass("scale gradients", 2 * _FULL * n), last, stream="cpu")]
+            last = [self._add(self._scale(subgroup), last, stream="cpu")]
         update = self._add(self._update(subgroup), last, stream="cpu", gives=gives)
         return update, [update]
 
@@ -329,7 +328,7 @@ class _Turns:
             if policy.temporaries:
                 pinned = False
                 waits = [self._add(touch(policy, width * n), waits, stream=thread)]
-            waits = [self._add(self._pass("cast weights", (_FULL + width) * n), waits, stream=thread)]
+            waits = [self._add(cast_pass(policy, "cast weights", (_FULL + width) * n), waits, stream=thread)]
         elif cast == "gpu":
             sent = _FULL
         if policy.place(subgroup).weights != "gpu":
@@ -378,8 +377,8 @@ class _Turns:
         lock = self._lock(tier, "write")
         return self._add(op, after, takes=lock, gives={**lock, **(gives or {})})
 
-    def _pass(self, name: str, nbytes: int) -> HostWork:
-        return host_pass(self.policy, name, "cast", nbytes)
+    def _scale(self, subgroup: Subgroup) -> HostWork:
+        return host_pass(self.policy, "scale gradients", "cast", 2 * _FULL * subgroup.parameters)
 
     def _lock(self, tier: Tier, way: str) -> dict[str, int]:
         return {f"{tier} {way} lock": 1} if self.policy.lock else {}

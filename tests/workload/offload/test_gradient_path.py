@@ -46,5 +46,5 @@ def test_the_cpus_norm_reads_what_waits() -> None:
     path = gradient_path(replace(POLICY, norm="cpu", cast="cpu", cast_threads=1), "host", 1000, width=2)
     assert [(op.kind, op.nbytes, op.threads) for op in path.arrive if isinstance(op, HostWork)] == [
         ("cast", 6000, 1),
-        ("norm", 4000, 1),
+        ("norm", 4000, None),
     ]
