@@ -16,8 +16,9 @@ from clustersim.library.card import list_cards
 from clustersim.library.job import load_job
 
 JOBS = [name for name, _ in list_cards()["job"]]
-WAITING = {"gpt2-medium-two-sites"}
-"""Jobs made to show how long a GPU waits for something slow."""
+WAITING = {"gpt2-medium-two-sites": 0.01, "zero-infinity-10b-v100": 0.01}
+WAITING |= {f"{policy}-{size}": 0.001 for policy in ("zero-infinity", "mlp-offload") for size in ("40b", "70b", "120b")}
+"""Jobs made to show how long a GPU waits for something slow, with the least MFU of each."""
 
 
 def small_batch(name: str) -> list[str]:
@@ -41,7 +42,7 @@ def test_card_runs_and_fits(name: str, capsys: pytest.CaptureFixture[str]) -> No
     code = main(["run", name, *small_batch(name), "--json"])
     answer: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (code, answer["status"]) == (0, "ok")
-    assert (0.01 if name in WAITING else 0.05) < answer["mfu"] <= answer["hfu"] < 0.8
+    assert WAITING.get(name, 0.05) < answer["mfu"] <= answer["hfu"] < 0.8
     parts = answer["breakdown_s"]
     exposed = sum(parts["exposed_comm"].values())
     total = exposed + sum(value for value in parts.values() if not isinstance(value, dict))

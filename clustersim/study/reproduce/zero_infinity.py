@@ -20,24 +20,25 @@ from clustersim.workload.streamed_generation import streamed_generation
 __all__ = ["ZERO_INFINITY", "tokens_per_s"]
 
 
-def tokens_per_s(topology: str) -> float:
-    """Of generation on one GPU of a cluster [1/s]."""
+def tokens_per_s(topology: str, num_drives: int) -> float:
+    """Of generation on one GPU of a node with so many drives [1/s]."""
+    cluster = load_topology(topology, **{"host.num_drives": num_drives})
     job = streamed_generation(load_model("llama-3-70b"), batch=96, prompt=512, tokens=32, direct=True)
-    return float(summary(simulate(load_topology(topology), job, steps=1))["tokens_per_s"])
+    return float(summary(simulate(cluster, job, steps=1))["tokens_per_s"])
 
 
-def _generation(runs: Runs, topology: str) -> float:
-    return runs.once(tokens_per_s, topology)
+def _generation(runs: Runs, topology: str, num_drives: int) -> float:
+    return runs.once(tokens_per_s, topology, num_drives)
 
 
-def _on(drives: str, topology: str, published: float) -> Quantity:
+def _on(num_drives: int, kind: str, topology: str, published: float) -> Quantity:
     return Quantity(
-        name=f"generation, Llama 3 70B, {drives}",
+        name=f"generation, Llama 3 70B, {num_drives} x {kind}",
         published=published,
         unit="tokens/s",
         grade="S",
         tolerance=0.20,
-        simulated=partial(_generation, topology=topology),
+        simulated=partial(_generation, topology=topology, num_drives=num_drives),
     )
 
 
@@ -48,9 +49,9 @@ ZERO_INFINITY = System(
     year=2021,
     arxiv="2104.07857",
     quantities=(
-        _on("4 x PCIe 4.0", "azure-nc96ads-a100-v4", 7),
-        _on("4 x PCIe 5.0", "azure-nd-h200-v5-4-drives", 17),
-        _on("8 x PCIe 5.0", "azure-nd-h200-v5", 26),
+        _on(4, "PCIe 4.0", "azure-nc96ads-a100-v4", 7),
+        _on(4, "PCIe 5.0", "azure-nd-h200-v5", 17),
+        _on(8, "PCIe 5.0", "azure-nd-h200-v5", 26),
         Quantity(
             name="1T parameters on 512 V100",
             published=49,
