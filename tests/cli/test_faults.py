@@ -198,7 +198,7 @@ class TestUsage:
 
     def test_commands_that_are_not_built_are_not_offered(self, call: Callable[..., Any]) -> None:
         assert call("validate", "--family", "nope").code == 2  # without a setting it predicts the library's own rows
-        for command in ("memory", "collective", "calibrate", "reproduce"):
+        for command in ("memory", "collective", "calibrate"):
             assert call(command).code == 2
 
 
