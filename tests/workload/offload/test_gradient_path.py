@@ -13,7 +13,7 @@ from clustersim.workload.op import Compute, Copy, HostWork, Storage
 POLICY = OffloadPolicy()
 
 
-@pytest.mark.parametrize(("cast", "sent", "kept"), [("update", 2, 2), ("cpu", 2, 4), ("gpu", 4, 4)])
+@pytest.mark.parametrize(("cast", "sent", "kept"), [("update", 2, 2), ("late", 2, 2), ("cpu", 2, 4), ("gpu", 4, 4)])
 def test_bytes_by_who_casts(cast: Cast, sent: int, kept: int) -> None:
     policy = replace(POLICY, cast=cast)
     path = gradient_path(policy, "host", 1000, width=2)
@@ -30,7 +30,7 @@ def test_what_stays_on_the_gpu_moves_nothing() -> None:
 
 
 def test_fp32_gradients_need_no_cast() -> None:
-    for cast in ("cpu", "gpu", "update"):
+    for cast in ("cpu", "gpu", "late", "update"):
         path = gradient_path(replace(POLICY, cast=cast), "host", 1000, width=4)
         assert [type(op) for op in (*path.leave, *path.arrive)] == [Copy]
 

@@ -63,3 +63,11 @@ def test_chunks_are_cut_by_themselves(llama: Model, size: int) -> None:
     assert [s.index for half in halves for s in half] == list(range(sum(map(len, halves))))
     assert [{s.chunk for s in half} for half in halves] == [{0}, {1}]
     assert sum(s.parameters for half in halves for s in half) == llama.num_parameters
+
+
+def test_matrices_of_one_input_can_be_one_tensor(llama: Model) -> None:
+    """Queries, keys and values, and gate and up: three tensors of a layer less, and the same weights."""
+    kinds = [Replicas(axis="dp", ranks=1, sharding=Sharding(name="none"))]
+    apart, fused = (subgroups([placed_of(llama)], kinds, size=1, fused=fused)[0] for fused in (False, True))
+    assert len(apart) - len(fused) == 3 * llama.num_layers
+    assert sum(s.parameters for s in apart) == sum(s.parameters for s in fused) == llama.num_parameters

@@ -47,6 +47,16 @@ def test_a_layer_each(sizes: Callable[..., list[int]]) -> None:
     assert sizes(zero(8, stage=2, weight=2, gradient=2)) == [TABLE, *[LAYER] * 6, TABLE + 512]
 
 
+def test_a_block_each(sizes: Callable[..., list[int]]) -> None:
+    """Attention and MLP, each with the norm before it."""
+    attention, mlp = 4 * 512**2 + 512, 8 * 512**2 + 512
+    assert sizes(zero(8, stage=3, weight=2, gradient=2, by_block=True)) == [
+        TABLE,
+        *[attention, mlp] * 6,
+        TABLE + 512,
+    ]
+
+
 @pytest.mark.parametrize(
     ("bucket", "expected"),
     [

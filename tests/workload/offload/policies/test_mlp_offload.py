@@ -196,6 +196,13 @@ def test_reads_of_both_tiers_go_on_beside_each_other() -> None:
     assert begins < min(span["end_ns"].max() for span in spans.values())
 
 
+def test_gradients_are_cast_right_before_their_update() -> None:
+    trace = run(POLICY, steps=2).trace
+    mine = trace[(trace["step"] == 1) & (trace["rank"] == 0) & (trace["stream"] == "cpu")].sort_values("start_ns")
+    names = [name for name in mine["name"].astype(str) if name in ("cast gradients", "scale gradients", "cpu adam")]
+    assert names == ["cast gradients", "scale gradients", "cpu adam"] * (len(names) // 3)
+
+
 def test_ops_are_accesses_of_whole_subgroups() -> None:
     arrays = (
         cs.training_step(
