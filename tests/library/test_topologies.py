@@ -33,7 +33,9 @@ GPUS_PER_NODE = {
     "azure-nc96ads-a100-v4": 4,
     "jlse-h100": 4,
     "polaris": 4,
-    "polaris-one-gpu": 1,
+    "jlse-h100-1gpu": 1,
+    "jlse-h100-2gpu": 2,
+    "polaris-1gpu": 1,
 }
 
 

@@ -44,7 +44,7 @@ def even(tmp_path: Path) -> JobSetup:
 def machine(*, cpu: float, link: float, gpu: float = 25e9) -> cs.Topology:
     """One GPU and a socket that update so many weights a second; what else the CPU does takes no time."""
     card, host = cs.load_part("gpu", "a100-sxm-40gb"), cs.load_part("cpu", "epyc-7543p")
-    faster = gpu / update_rates(cs.load_topology("polaris-one-gpu"), POLICY).gpu
+    faster = gpu / update_rates(cs.load_topology("polaris-1gpu"), POLICY).gpu
     work = {"adam": replace(host.work["adam"], efficiency=1.0, core_bandwidth=28 * cpu)}
     fast = replace(host, num_cores=1, memory_bandwidth=1e15, memory_efficiency=1.0, core_bandwidth=1e15, work=work)
     gpu_card = replace(card, memory_bytes=10**12, memory_bandwidth=faster * card.memory_bandwidth)
