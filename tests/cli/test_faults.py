@@ -75,7 +75,7 @@ def test_counts(call: Callable[..., Any], key: str, value: str) -> None:
         "plan.fsdp=7",
         "plan.sync_every=0",
         "plan.zeropp=[qzw]",
-        "plan.offload.ratio=0.5",
+        "plan.offload.policy=zero-offlod",
         "profile=megatron-2222",
         "nonsense=1",
         "nothing",
