@@ -270,7 +270,8 @@ class _Turns:
         self.first.setdefault(subgroup.index, there or [number])
         self.last[subgroup.index] = sorted(set(ends))
         self.arrived[subgroup.index] = weights
-        self._turn = [update] if self.policy.in_turn else []
+        asked = weights if self.policy.serial else update
+        self._turn = [asked] if self.policy.in_turn else []
 
     def _leave(self, subgroup: Subgroup, update: int) -> int:
         """Take new weights that are on the GPU to where they live."""
@@ -354,7 +355,7 @@ class _Turns:
             nbytes = gradient_width(policy, self.width) * n
             here.append(self._add(copy(policy, "bring gradients", "h2d", nbytes), after))
         for what in STATES if away else ():
-            bring = copy(policy, f"bring {what}", "h2d", _FULL * n)
+            bring = copy(policy, f"bring fp32 {what}", "h2d", _FULL * n)
             staged = {f"{STAGING} {what}": 1}
             held = {"gpu/staging": (_FULL + (cast if what == STATES[0] else 0)) * n}
             here.append(self._add(bring, after, stream=self._copier("in"), takes=staged, start_bytes=held))
@@ -363,7 +364,7 @@ class _Turns:
         update = self._add(self._update(subgroup), here, gives={} if away else gives)
         ends = [update]
         for what in STATES if away else ():
-            back = copy(policy, f"return {what}", "d2h", _FULL * n)
+            back = copy(policy, f"return fp32 {what}", "d2h", _FULL * n)
             given = {f"{STAGING} {what}": 1, **(gives if what == STATES[-1] else {})}
             left = {"gpu/staging": -(_FULL + (cast if what == STATES[-1] else 0)) * n}
             ends.append(self._add(back, [update], stream=self._copier("out"), gives=given, end_bytes=left))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from clustersim.faults import Fault
 from clustersim.workload.case import Case
 from clustersim.workload.offload.policy import OffloadPolicy
+from clustersim.workload.offload.words import word_faults
 
 __all__ = ["OFFLOAD_KEYS", "offload_faults", "offload_values"]
 
@@ -22,6 +23,7 @@ def offload_values(case: Case) -> Iterator[Fault]:
     if policy is None:
         return
     if isinstance(policy, OffloadPolicy):
+        yield from word_faults(policy)
         yield from policy.faults()
     else:
         rule = "must be a clustersim.workload.offload.OffloadPolicy"
