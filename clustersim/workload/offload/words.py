@@ -24,7 +24,8 @@ def word_faults(policy: OffloadPolicy) -> Iterator[Fault]:
         if words and value not in words:
             told = [str(word) for word in words if word is not None]
             rule = f"must be one of {', '.join(told)} for {policy.name}"
-            yield Fault(key=f"plan.offload.{name}", value=value, rule=rule, nearest=nearest_name(str(value), told) or told[0])
+            nearest = nearest_name(str(value), told) or told[0]
+            yield Fault(key=f"plan.offload.{name}", value=value, rule=rule, nearest=nearest)
 
 
 def _words(hint: Any) -> tuple[Any, ...]:
