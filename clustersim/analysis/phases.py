@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from clustersim.analysis.partition import strongest
 from clustersim.trace.record import LaneRecord
 from clustersim.trace.steps import step_edges_of
+from clustersim.workload.checkpoint.policy import PHASE as SAVES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,7 +106,7 @@ def overlapped(spent: NDArray[np.int64]) -> NDArray[np.float64]:
 
 _FORWARD, _BACKWARD, _BESIDE, _UPDATE, _READ, _WRITE, _ISSUES = range(7)
 """What an op is: a kernel of a pass, forward or backward; what else passes wait for; the update; accesses of drives,
-but for weights that passes read; calls that issue kernels."""
+but for weights that passes read; calls that issue kernels, and saves of the state."""
 
 
 def _role(*, phase: NDArray[np.str_], category: NDArray[np.str_], kind: NDArray[np.str_]) -> NDArray[np.int64]:
@@ -115,7 +116,7 @@ def _role(*, phase: NDArray[np.str_], category: NDArray[np.str_], kind: NDArray[
     role = np.where(forward | backward, _BESIDE, _UPDATE)
     role[(category == "compute") & forward], role[(category == "compute") & backward] = _FORWARD, _BACKWARD
     role[storage & ~reads], role[reads & ~(forward | backward)] = _WRITE, _READ
-    role[category == "launch"] = _ISSUES
+    role[(category == "launch") | (phase == SAVES)] = _ISSUES
     return role
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
+from clustersim.library.checkpoint_keys import CHECKPOINT_KEYS
 from clustersim.library.host_keys import HOST_KEYS
 from clustersim.library.key import MUST, Key
 from clustersim.library.offload_keys import OFFLOAD_KEYS
@@ -230,6 +231,7 @@ KEYS: Mapping[str, Key] = {
     "plan.wait_kernels": Key(Flag(), "the host waits for each kernel that it issues", False),
     "plan.clip": Key(Flag(), "gradients are clipped by their norm", True),
     **OFFLOAD_KEYS,
+    **CHECKPOINT_KEYS,
     "plan.offload_activations": Key(Flag(), "what layers keep for the backward pass waits on the host", False),
     "plan.update_kernels": Key(
         Word(UPDATE_KERNELS),

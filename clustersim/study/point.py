@@ -31,11 +31,13 @@ from clustersim.topology.drive_rates import drive_rates
 from clustersim.topology.topology import Topology
 from clustersim.trace.result import Result
 from clustersim.workload.case import Case
+from clustersim.workload.checkpoint import STRATEGIES, Checkpoint
 from clustersim.workload.graph import Graph
 from clustersim.workload.job import Job
 from clustersim.workload.model import Model
 from clustersim.workload.offload import POLICIES, OffloadPolicy, make_policy
 from clustersim.workload.plan import ParallelPlan
+from clustersim.workload.policy_settings import with_settings
 from clustersim.workload.rules import find_faults
 from clustersim.workload.schedule import SCHEDULES
 from clustersim.workload.training_step import training_step
@@ -67,6 +69,8 @@ class Point:
         keyword arguments of :func:`clustersim.engine.simulate.simulate`
     notes : tuple[str, ...]
         what the readers of the files had to say
+    case : Case, optional
+        model, plan and batch of a job that trains a model
     """
 
     setup: JobSetup
@@ -74,6 +78,7 @@ class Point:
     job: Job
     arguments: Mapping[str, Any]
     notes: tuple[str, ...]
+    case: Case | None = None
 
 
 def run_point(setup: JobSetup | Point, *, fold: bool = True, progress: Callable[[int], None] | None = None) -> Result:
@@ -161,6 +166,9 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
     settings_of_offload = _table(values, "plan.offload")
     with _collect(found):
         values["plan.offload"] = _offload(settings_of_offload, topology)
+    settings_of_saves = _table(values, "plan.checkpoint")
+    with _collect(found):
+        values["plan.checkpoint"] = _checkpoint(settings_of_saves)
     case = None if model is None else _case(model, values, num_devices)
     if case is not None:
         told = {*refused, *missing, *(() if num_devices else ("num_devices",))}
@@ -202,6 +210,7 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
             **own,
         },
         notes=tuple(notes),
+        case=case,
     )
 
 
@@ -290,13 +299,28 @@ def _offload(settings: Mapping[str, Any], topology: Topology | None) -> OffloadP
     """The policy that a job asks for, as its cluster's drives let it work; None where it does not."""
     if not settings:
         return None
+    kind, given = _named("plan.offload", settings, POLICIES)
+    policy = make_policy(kind, given)
+    return policy if topology is None else policy.on_drives(drive_rates(topology))
+
+
+def _checkpoint(settings: Mapping[str, Any]) -> Checkpoint | None:
+    """How a job asks for its state to be saved; None where it does not."""
+    if not settings:
+        return None
+    kind, given = _named("plan.checkpoint", settings, STRATEGIES)
+    made: Checkpoint = with_settings(kind, given, table="plan.checkpoint")
+    return made
+
+
+def _named(table: str, settings: Mapping[str, Any], known: Mapping[str, type]) -> tuple[Any, dict[str, Any]]:
+    """The class that ``policy`` of a table names, and the other settings."""
     given = dict(settings)
     name = given.pop("policy", None)
     if name is None:
-        rule = "must be given with other settings of plan.offload"
-        raise BadInput([Fault(key="plan.offload.policy", value=None, rule=rule, nearest=next(iter(POLICIES)))])
-    policy = make_policy(find_builder("plan.offload.policy", name, POLICIES), given)  # type: ignore[arg-type]
-    return policy if topology is None else policy.on_drives(drive_rates(topology))
+        rule = f"must be given with other settings of {table}"
+        raise BadInput([Fault(key=f"{table}.policy", value=None, rule=rule, nearest=next(iter(known)))])
+    return find_builder(f"{table}.policy", name, known), given
 
 
 def _case(model: Model, values: Mapping[str, Any], num_devices: int) -> Case:

@@ -20,12 +20,15 @@ _OPS_PER_LAYER = 20
 def too_long(case: Case, steps: int) -> Iterator[Fault]:
     """A run of more ops than anyone has memory for, refused before it is built."""
     replicas = 1 if case.seq_lens == "fixed" else case.replicas
-    num_ops = replicas * case.num_micro_batches * case.model.num_layers * _OPS_PER_LAYER * steps
+    played = -(-steps // case.plan.period) * case.plan.period
+    num_ops = replicas * case.num_micro_batches * case.model.num_layers * _OPS_PER_LAYER * played
     if num_ops > MOST_OPS:
         rule = (
             f"makes a run too long: {case.num_micro_batches} micro-batches x {case.model.num_layers} layers x steps "
             f"{steps} are about {num_ops:.1e} ops, at most {MOST_OPS:.0e} are built"
         )
+        if played > steps:
+            rule += f"; a round of the programs is {case.plan.period} steps"
         each = case.replicas * case.micro_batch
         nearest = max(1, MOST_OPS * case.num_micro_batches // num_ops) * each
         yield Fault(key="global_batch", value=case.global_batch, rule=rule, nearest=nearest)

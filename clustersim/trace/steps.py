@@ -1,4 +1,8 @@
-"""Where the steps of a job begin and end."""
+"""Where the steps of a job begin and end.
+
+Saves of the state end no step: they belong to the steps that wait for them, and what is written in the background to
+none.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.trace.record import LaneRecord
+from clustersim.workload.checkpoint.policy import PHASE as SAVES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,12 +55,15 @@ def step_edges(lanes: Sequence[LaneRecord]) -> NDArray[np.int64]:
 
 def _ends(lane: LaneRecord) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Earliest and latest end of the ops of each step; 0 and 0 of a step without ops [ns]."""
-    by_round, period = lane.end_ns.reshape(lane.rounds, -1), lane.arrays.period
+    arrays = lane.arrays
+    by_round, period = lane.end_ns.reshape(lane.rounds, -1), arrays.period
+    saves = arrays.phase == arrays.phases.index(SAVES) if SAVES in arrays.phases else None
     ends = np.zeros((2, lane.rounds, period), np.int64)
     for step in range(period):
-        mine = by_round if period == 1 else by_round[:, lane.arrays.step == step]
-        if mine.size:
-            ends[:, :, step] = mine.min(axis=1), mine.max(axis=1)
+        mine = by_round if period == 1 else by_round[:, arrays.step == step]
+        counted = mine if saves is None else mine[:, ~saves[arrays.step == step]]
+        if counted.size:
+            ends[:, :, step] = mine.min(axis=1), counted.max(axis=1)
     earliest, latest = ends.reshape(2, -1)
     return earliest, latest
 
@@ -77,6 +85,7 @@ def step_edges_of(trace: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.in
     """
     steps, position = np.unique(trace["step"].to_numpy(), return_inverse=True)
     last = np.zeros(len(steps), np.int64)
-    np.maximum.at(last, position, trace["end_ns"].to_numpy())
+    counted = (trace["phase"] != SAVES).to_numpy()
+    np.maximum.at(last, position[counted], trace["end_ns"].to_numpy()[counted])
     edges = np.concatenate(([trace["ready_ns"].to_numpy().min()], last))
     return steps.astype(np.int64), np.maximum.accumulate(edges).astype(np.int64)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import lcm
 from typing import Annotated, Literal
 
 from clustersim.units import Unit
+from clustersim.workload.checkpoint.policy import Checkpoint
 from clustersim.workload.context import Method
 from clustersim.workload.exchange import Dispatch
 from clustersim.workload.fusion import FUSED, Loss
@@ -201,6 +203,8 @@ class ParallelPlan:
         gradients are clipped by their norm
     offload : OffloadPolicy, optional
         what of weights, gradients and optimizer state is on the host, on drives or on a file system, and who updates it
+    checkpoint : Checkpoint, optional
+        how weights and optimizer state are saved, and when
     offload_activations : bool
         what a layer keeps for its backward pass is on the host in between, but for the last layer of a chunk: it leaves
         behind the layer's forward pass and comes back while the layer behind it runs backward
@@ -279,5 +283,15 @@ class ParallelPlan:
     wait_kernels: bool = False
     clip: bool = True
     offload: OffloadPolicy | None = None
+    checkpoint: Checkpoint | None = None
     offload_activations: bool = False
     update_kernels: UpdateKernels = "fused"
+
+    @property
+    def period(self) -> int:
+        """Steps after which what differs between them repeats: orders, caches, saves."""
+        each = (
+            1 if self.offload is None else self.offload.period,
+            1 if self.checkpoint is None else self.checkpoint.every,
+        )
+        return lcm(*each)

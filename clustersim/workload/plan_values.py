@@ -21,8 +21,11 @@ def plan_values(plan: ParallelPlan) -> dict[str, Any]:
     filled = replace(plan, bucket_bytes=default if plan.bucket_bytes is None else plan.bucket_bytes)
     own = {name: getattr(plan, name) for name in ("schedule", "sharding", "optimizer")}
     offload = None if plan.offload is None else {"policy": plan.offload.name, **asdict(plan.offload)}
-    return asdict(replace(filled, schedule=None, sharding=None, optimizer="adam", offload=None)) | {
+    saves = None if plan.checkpoint is None else {"policy": plan.checkpoint.name, **asdict(plan.checkpoint)}
+    bare = replace(filled, schedule=None, sharding=None, optimizer="adam", offload=None, checkpoint=None)
+    return asdict(bare) | {
         "offload": offload,
+        "checkpoint": saves,
         **{name: thing if thing is None or isinstance(thing, str) else _name(thing) for name, thing in own.items()},
         "axis_order": list(plan.axis_order),
         "recompute_modules": list(plan.recompute_modules),

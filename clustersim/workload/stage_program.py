@@ -9,6 +9,8 @@ from functools import partial
 from itertools import pairwise
 
 from clustersim.hardware.kernel import Kernel
+from clustersim.workload.checkpoint.save import Turn, write_saves
+from clustersim.workload.checkpoint.state import State, state_of
 from clustersim.workload.gradients import Reduced, write_exchange, write_reductions, write_refresh, write_shared
 from clustersim.workload.issue import issue
 from clustersim.workload.layers.block import Block
@@ -64,6 +66,7 @@ def stage_program(
     blocks = [p.block for chunk in chunks for p in chunk.placed]
     resident: Counter[str] = Counter()
     updates, gathered, copied = [], [], 0
+    states = [State() for _ in range(plan.period)]
     checked: list[Kernel] = []
     offload = plan.offload
     subgroups = [subgroup for chunk in chunks for subgroup in chunk.subgroups]
@@ -75,6 +78,8 @@ def stage_program(
         else:
             width, on_gpu = WIDTH[shard.gradient_dtype], own.resident_bytes()
             resident.update(resident_bytes(offload, mine, recipe=shard.recipe, width=width, on_gpu=on_gpu))
+        for number, state in enumerate(states if own.parameters and plan.checkpoint is not None else ()):
+            state.update(state_of(own, kind, offload=offload, subgroups=mine, step=number))
         if own.parameters and waits:
             checked += own.checks()
             updates.append(replace(own.update(), kernels=own.step()))
@@ -98,17 +103,20 @@ def stage_program(
     check = Compute(name="gradient norm", kind="optimizer", kernels=tuple(checked), category="optimizer")
     fences: dict[int, Sequence[int]] = {}
     steps: list[_Step] = []
-    num_steps = kinds[0].sharding.sync_every if offload is None else offload.period
+    num_steps = kinds[0].sharding.sync_every * plan.period
     for number in range(num_steps):
         trail = write_units(program, chunks, row)
         reduced = write_reductions(program, chunks, trail, shard, plan, kinds)
         shared = write_shared(program, chunks, reduced, shard, plan)
         if offload is not None:
-            done = write_offloaded(program, offload, subgroups, reduced, trail, shard, plan, shared=shared, step=number)
+            done = write_offloaded(
+                program, offload, subgroups, reduced, trail, shard, plan, shared=shared, step=number % offload.period
+            )
             brings = partial(_brings, done)
             arrivals = write_refresh(program, chunks, reduced, trail, plan, updated=brings)
             arrivals += done.arrivals(trail)
-            steps.append(_Step(trail=trail, update=done.done, arrivals=arrivals, offloaded=done))
+            begun = [op for ops in done.updated.first.values() for op in ops]
+            steps.append(_Step(trail=trail, update=done.done, begun=begun, arrivals=arrivals, offloaded=done))
             program.end_step()
             continue
         ready = sorted({*(r.op for r in reduced), *shared, *trail.exits})
@@ -132,7 +140,9 @@ def stage_program(
         arrivals = write_refresh(program, chunks, reduced, trail, plan, updated=partial(_update, exchanged))
         if exchanged != update:
             arrivals.append((exchanged, min(trail.first_use, key=trail.first_use.__getitem__)))
-        steps.append(_Step(trail=trail, update=exchanged, arrivals=arrivals))
+        steps.append(_Step(trail=trail, update=exchanged, begun=[update], arrivals=arrivals))
+        if plan.checkpoint is not None:
+            program.end_step()
     for step, following in pairwise(steps):
         for held, op in step.holds(following):
             program.depend(op, after=[held])
@@ -145,6 +155,8 @@ def stage_program(
         waits_for_messages=plan.wait_messages,
         waits_for_kernels=plan.wait_kernels,
     )
+    if plan.checkpoint is not None:
+        write_saves(program, plan.checkpoint, [step.turn for step in steps], states)
     return program
 
 
@@ -179,6 +191,8 @@ class _Step:
     trail : Trail
     update : int
         the op after which weights are those of the next step
+    begun : Sequence[int]
+        first ops that change the state
     arrivals : Sequence[tuple[int, tuple[int, int]]]
         ops that bring weights, each with the chunk and block that wait for it
     offloaded : OffloadedStep, optional
@@ -186,8 +200,15 @@ class _Step:
 
     trail: Trail
     update: int
+    begun: Sequence[int]
     arrivals: Sequence[tuple[int, tuple[int, int]]]
     offloaded: OffloadedStep | None = None
+
+    @property
+    def turn(self) -> Turn:
+        """Where saves of the state are, and what they hold up."""
+        begins = [min(self.trail.first_use.values()), *self.trail.gathers]
+        return Turn(updated=self.update, begins=begins, changes=self.begun)
 
     def holds(self, following: _Step) -> list[tuple[int, int]]:
         """(op of this step, op of the following step that waits for it): what stream order does not say."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from clustersim.workload.case import Case
+from clustersim.workload.checkpoint.save import buffer, usual_rounds
 from clustersim.workload.context import places
 from clustersim.workload.document_lengths import SeqLens
 from clustersim.workload.job import Job
@@ -19,6 +20,7 @@ from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.plan_values import plan_values
 from clustersim.workload.precision import Recipe, find_recipe
 from clustersim.workload.process_groups import process_groups
+from clustersim.workload.program import Program
 from clustersim.workload.ranks import Ranks
 from clustersim.workload.resolve import resolve
 from clustersim.workload.routing import expert_shards
@@ -130,12 +132,21 @@ def training_step(
             dtype=dtype,
             documents=packing.documents,
         ),
-        pools={} if plan.offload is None else pools(plan.offload),
+        pools={**({} if plan.offload is None else pools(plan.offload)), **buffer(plan.checkpoint, programs)},
         plan=plan_values(plan),
         notes=resolved.notes,
-        # updates that are put off and what stays in host memory reach from the first step into the second
-        rounds=3 if plan.offload is not None and plan.offload.period == 1 else None,
+        rounds=_rounds(plan, programs),
     )
+
+
+def _rounds(plan: ParallelPlan, programs: Sequence[Program]) -> int | None:
+    """Of a run that does not say how many steps it wants."""
+    if plan.period > 1:
+        return None
+    if plan.checkpoint is not None:
+        return usual_rounds(plan.checkpoint, programs)
+    # updates that are put off and what stays in host memory reach from the first step into the second
+    return None if plan.offload is None else 3
 
 
 def shard_of(case: Case, plan: ParallelPlan) -> Shard:

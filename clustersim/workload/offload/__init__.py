@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
-from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.workload.offload.deep_optimizer_states import DeepOptimizerStates
 from clustersim.workload.offload.mlp_offload import MlpOffload
 from clustersim.workload.offload.policy import OffloadPolicy, Place
@@ -18,6 +16,7 @@ from clustersim.workload.offload.zero_2_offload import Zero2Offload
 from clustersim.workload.offload.zero_3_offload import Zero3Offload
 from clustersim.workload.offload.zero_infinity import ZeroInfinity
 from clustersim.workload.offload.zero_offload import ZeroOffload
+from clustersim.workload.policy_settings import with_settings
 
 __all__ = [
     "POLICIES",
@@ -67,17 +66,4 @@ def make_policy(kind: type[OffloadPolicy], settings: Mapping[str, Any]) -> Offlo
     BadInput
         with each setting that the policy does not have
     """
-    known = [field.name for field in fields(kind)]
-    faults = [
-        Fault(
-            key=f"plan.offload.{name}",
-            value=value,
-            rule=f"is no setting of {kind.name}, which has {', '.join(known)}",
-            nearest=nearest_name(name, known),
-        )
-        for name, value in settings.items()
-        if name not in known
-    ]
-    if faults:
-        raise BadInput(faults)
-    return kind(**settings)
+    return with_settings(kind, settings, table="plan.offload")

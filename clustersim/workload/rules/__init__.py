@@ -8,6 +8,7 @@ from clustersim.faults import Fault
 from clustersim.workload.case import Case
 from clustersim.workload.rules.architecture import ARCHITECTURE_KEYS, architecture_faults
 from clustersim.workload.rules.batch import batch_faults
+from clustersim.workload.rules.checkpoint import CHECKPOINT_KEYS, checkpoint_faults, checkpoint_values
 from clustersim.workload.rules.context import CONTEXT_KEYS, context_faults
 from clustersim.workload.rules.counts import count_faults
 from clustersim.workload.rules.documents import document_faults
@@ -42,6 +43,7 @@ def find_faults(case: Case) -> tuple[Fault, ...]:
         *tensor_overlap_values(case),
         *stage_layers_values(case),
         *offload_values(case),
+        *checkpoint_values(case),
         *unsupported_faults(case),
         *document_faults(case),
     ]
@@ -69,6 +71,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     (("dtype", "plan.gradient_dtype"), gradient_faults),
     (HOST_KEYS, host_faults),
     (OFFLOAD_KEYS, offload_faults),
+    (CHECKPOINT_KEYS, checkpoint_faults),
     ((*_DEGREES, *EXPERT_KEYS, "model", "dtype", "plan.axis_order", "micro_batch", "seq_len"), expert_faults),
     (("plan.tp", "plan.recompute", "plan.recompute_method", "plan.recompute_layers"), mtp_faults),
 )
