@@ -62,9 +62,11 @@ from clustersim.study.reproduce.not_yet import NOT_YET_SIMULATED
 from clustersim.study.reproduce.reproduction import Outcome, Reproduction, reproduce
 from clustersim.study.reproduce.runs import Runs
 from clustersim.study.reproduce.slim_performers import SLIM_PERFORMERS
+from clustersim.study.reproduce.superoffload import SUPEROFFLOAD
 from clustersim.study.reproduce.system import Quantity, System
 from clustersim.study.reproduce.two_sites import TWO_SITES
 from clustersim.study.reproduce.zero_infinity import ZERO_INFINITY
+from clustersim.study.reproduce.zero_offload import ZERO_OFFLOAD
 
 __all__ = ["SYSTEMS", "Outcome", "Quantity", "Reproduction", "Runs", "System", "find_system", "reproduce"]
 
@@ -85,6 +87,8 @@ SYSTEMS: tuple[System, ...] = tuple(
             CHARLLM_PPT,
             TWO_SITES,
             MLP_OFFLOAD,
+            SUPEROFFLOAD,
+            ZERO_OFFLOAD,
             ZERO_INFINITY,
             *NOT_YET_SIMULATED,
         ),

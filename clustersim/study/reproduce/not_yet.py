@@ -51,13 +51,6 @@ NOT_YET_SIMULATED = (
         "Smart-Infinity: Fast Large Language Model Training using Near-Storage Processing on a Real System",
     ),
     _system(
-        "10",
-        "superoffload",
-        2025,
-        "2509.21271",
-        "SuperOffload: Unleashing the Power of Large-Scale LLM Training on Superchips",
-    ),
-    _system(
         "12",
         "memascend",
         2025,
@@ -87,7 +80,6 @@ NOT_YET_SIMULATED = (
         "LuWu: An End-to-End In-Network Out-of-Core Optimizer for 100B-Scale Model-in-Network Data-Parallel Training "
         "on Distributed GPUs",
     ),
-    _system("B1", "zero-offload", 2021, "2101.06840", "ZeRO-Offload: Democratizing Billion-Scale Model Training"),
     _system("B3", "twinflow", 2023, "", "TwinFlow of ZeRO-Offload++ (DeepSpeed)"),
     _system(
         "B4",
