@@ -59,6 +59,10 @@ _DEFINITIONS = {
         "swap_out (writes that nothing hides) and wait for other ranks, which add up to it; mean over ranks [s]. "
         "swap_in_overlapped, swap_out_overlapped: part of the time of reads and of writes that other work hides."
     ),
+    "host_bounds_s": (
+        "With plan.offload, the time of the host's work (updates, casts) by what set it: cores (its threads), dram (a "
+        "socket's memory), socket (the way to another socket); mean over ranks, work at the same time counts twice [s]."
+    ),
     "peak_memory_bytes": "Most bytes held at one instant by the worst rank, by tier; a node's pools are no rank's [B].",
     "peak_store_bytes": (
         "Most bytes held at one instant in the fullest store of each kind by all ranks of all jobs that fill it: gpu; "

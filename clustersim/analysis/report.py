@@ -105,7 +105,7 @@ def _rows(answer: Mapping[str, Any], topology: Topology) -> list[tuple[str, str,
         ("exposed comm", _percent(answer["exposed_comm_fraction"]), by_axis),
         *host,
         *pools,
-        *_phases(answer.get("phases_s") or {}),
+        *_phases(answer.get("phases_s") or {}, answer.get("host_bounds_s") or {}),
         ("peak memory", bytes_text(held.get("gpu", 0)), f"of {bytes_text(capacity)} a GPU"),
     ]
     rows += [(f"  {tier}", bytes_text(nbytes), "") for tier, nbytes in held.items() if tier != "gpu"]
@@ -119,13 +119,16 @@ def _rows(answer: Mapping[str, Any], topology: Topology) -> list[tuple[str, str,
     return rows
 
 
-def _phases(seconds: Mapping[str, float]) -> Iterator[tuple[str, str, str]]:
-    """The terms of a step with offloading, and how much of the accesses of drives is hidden."""
+def _phases(seconds: Mapping[str, float], bounds: Mapping[str, float]) -> Iterator[tuple[str, str, str]]:
+    """The terms of a step with offloading, how much of the accesses of drives is hidden, and what limits the host."""
     for name in PHASES:
         if seconds.get(name):
             hidden = seconds.get(f"{name}_overlapped")
             way = "reads" if name == "swap_in" else "writes"
             beside = "" if hidden is None else f"{_percent(hidden)} of {way} is hidden"
+            if name == "update" and bounds:
+                limit, most = next(iter(bounds.items()))
+                beside = f"{_percent(most / sum(bounds.values()))} of the host's work is bound by {limit}"
             yield f"  {name.replace('_', '-')}", seconds_text(seconds[name]), beside
 
 

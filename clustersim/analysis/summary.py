@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from clustersim.analysis.breakdown import axes_of_lanes, breakdown_ns, pools_of_lanes
 from clustersim.analysis.fits import worst_lack
+from clustersim.analysis.host_bounds import host_bounds_s
 from clustersim.analysis.partition import class_names
 from clustersim.analysis.peak import peak
 from clustersim.analysis.phases import PHASES, overlapped, phases_ns
@@ -124,6 +125,7 @@ def _of_job(run: Run, number: int) -> dict[str, Any]:
     ledger = job.ledger
     num_gpus = job.num_ranks if job.devices is None else len(np.unique(job.devices))
     peak_flop_per_s, notes = _peak_flop_per_s(job, run.topology)
+    offloads = bool(job.plan.get("offload"))
     executed = sum(lane.multiplicity * _executed_flops(lane) for lane in lanes)
 
     residual = load_step_residual()
@@ -149,7 +151,8 @@ def _of_job(run: Run, number: int) -> dict[str, Any]:
         "exposed_comm_fraction": sum(breakdown["exposed_comm"].values()) / step_s if step_s else None,
         "breakdown_s": breakdown,
         "pool_wait_s": pool_wait,
-        "phases_s": _phases_s(lanes, edges, steady) if job.plan.get("offload") else None,
+        "phases_s": _phases_s(lanes, edges, steady) if offloads else None,
+        "host_bounds_s": host_bounds_s(lanes, run.record.bounds, steady) if offloads else None,
         "peak_memory_bytes": _peak_bytes(lanes),
         "plan": job.plan,
         "num_ranks": job.num_ranks,
