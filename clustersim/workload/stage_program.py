@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
+from clustersim.faults import BadInput, Fault
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.checkpoint.save import Turn, write_saves
 from clustersim.workload.checkpoint.state import State, state_of
@@ -60,6 +61,11 @@ def stage_program(
         resolved
     kinds : Sequence[Replicas]
         of dense weights and of those of experts
+
+    Raises
+    ------
+    BadInput
+        when state is to be saved that replicas do not share
     """
     program = Program(f"stage {stage}")
     waits = plan.launch != "none" and plan.wait_norm
@@ -104,6 +110,9 @@ def stage_program(
     fences: dict[int, Sequence[int]] = {}
     steps: list[_Step] = []
     num_steps = kinds[0].sharding.sync_every * plan.period
+    if plan.checkpoint is not None and num_steps > plan.period:
+        rule = "has workers whose states differ between two exchanges, which plan.checkpoint cannot save"
+        raise BadInput([Fault(key="plan.sharding", value=kinds[0].sharding.sync_every, rule=rule)])
     for number in range(num_steps):
         trail = write_units(program, chunks, row)
         reduced = write_reductions(program, chunks, trail, shard, plan, kinds)
