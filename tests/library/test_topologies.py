@@ -36,6 +36,8 @@ GPUS_PER_NODE = {
     "jlse-h100-1gpu": 1,
     "jlse-h100-2gpu": 2,
     "polaris-1gpu": 1,
+    "dgx2-v100-1gpu": 1,
+    "dgx-a100-40gb-2gpu": 2,
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.profile import Profile
+from clustersim.study.steps.offload import offload_of
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.precision import WIDTH
@@ -104,9 +105,8 @@ def layout_of(
     RefusedError
         when degrees or batch are not published, or contradict each other
     """
-    if row.offload and row.offload != "none":
-        raise RefusedError("offload", f"offload {row.offload!r}")
     assumed: list[str] = []
+    offloaded, by_policy = offload_of(row)
     degrees: dict[str, Any] = _degrees(row, assumed)
     seq_len, micro, batch = _batch(row, degrees, assumed)
     notes = row.notes.lower()
@@ -118,7 +118,9 @@ def layout_of(
         **_sharding(row, profile, degrees, assumed),
         **({} if "recompute" in recipe else _recompute(row, profile, assumed)),
         **_schedule(row, degrees, assumed),
+        **offloaded,
     }
+    assumed += by_policy
     switches = profile.switches({**said, **recipe}, replicas=degrees["dp"] * degrees["cp"], kernels=kernels)
     if "flashattention" in notes and "no flashattention" not in notes and switches["attention"] == "unfused":
         switches["attention"] = "flash"

@@ -20,6 +20,8 @@ _HARDWARE: tuple[tuple[tuple[str, ...], str, dict[str, object]], ...] = (
     (("500 w",), "grand-teton-h100", {}),
     (("mi210",), "workstation-4090", {"node.gpu": "mi210"}),
     (("nvidia l4",), "workstation-4090", {"node.gpu": "l4"}),
+    (("a100-sxm4-40gb (2 gpus",), "dgx-a100-40gb-2gpu", {}),
+    (("a800", "8358"), "hgx-a800", {"host.cpu": "xeon-8358", "host.socket_link": "upi-11.2"}),
     *MACHINES,
 )
 """Words of the hardware -> card and changes, the first that fits. A single GPU needs no card of its own node."""

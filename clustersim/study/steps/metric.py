@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.steps.layer_metric import layer_metric
@@ -10,12 +11,14 @@ from clustersim.study.steps.layout import LAYER_METRICS, LAYER_TIME, MEMORY_METR
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.study.steps.reserved import cached_nbytes
 from clustersim.study.steps.step_job import MeasuredStep
-from clustersim.study.steps.timing import StepTime
+from clustersim.study.steps.timing import StepTime, step_time
 
 __all__ = ["in_metric", "metric_faults"]
 
 _SCALE = {"s": 1.0, "ms": 1e3}
+_RATIO = "step_time_ratio_vs_no_offload"
 _METRICS = (
+    _RATIO,
     "iteration_time",
     "forward_backward_time",
     LAYER_TIME,
@@ -54,6 +57,8 @@ def metric_faults(row: StepRow) -> None:
         raise RefusedError("metric", told)
     if row.metric in MEMORY_METRICS and not row.unit.startswith("percent" if "relative" in row.metric else "GiB"):
         raise RefusedError("metric", told)
+    if row.metric == _RATIO and row.unit != "x":
+        raise RefusedError("metric", told)
     if row.metric in ("mfu", "hfu") and not _PEAK.match(row.unit):
         raise RefusedError("metric", told)
 
@@ -65,6 +70,7 @@ def in_metric(measured: MeasuredStep, step: StepTime) -> float:
     -----
     ``peak memory`` is what an allocator reserves, ``max_memory_allocated`` what tensors take of it.
     ``forward_backward_time`` is the step without its optimizer, on one GPU, where nothing runs beside it.
+    ``step_time_ratio_vs_no_offload`` is over a second step, the same with all optimizer state on the GPUs.
     """
     row, job, seconds = measured.row, measured.job, step.seconds
     if row.metric in LAYER_METRICS:
@@ -72,6 +78,8 @@ def in_metric(measured: MeasuredStep, step: StepTime) -> float:
     if row.metric in MEMORY_METRICS:
         reserved = cached_nbytes(job) if row.metric == "peak memory" else 0
         return (step.peak_bytes + reserved) / 2**30
+    if row.metric == _RATIO:
+        return seconds / step_time(replace(job, plan=replace(job.plan, offload=None))).seconds
     if row.metric in ("iteration_time", LAYER_TIME):
         return seconds * _SCALE[row.unit]
     if row.metric == "forward_backward_time":

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from clustersim.faults import BadInput
 from clustersim.readers.step_rows import StepRow
-from clustersim.study.steps.recipe import recipe_of
+from clustersim.study.steps.recipes import recipe_of
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.study.steps.step_job import MeasuredStep, StepJob, place
 from clustersim.study.steps.timing import step_time

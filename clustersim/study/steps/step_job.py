@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.profile import Profile
+from clustersim.study.steps.job_card import CardJob, card_job
 from clustersim.study.steps.layout import LAYER_TIME, layout_of
 from clustersim.study.steps.machine import Machine, attention_kernels, find_card, machine_of
 from clustersim.study.steps.number_format import dtype_of
-from clustersim.study.steps.recipe import recipe_of
+from clustersim.study.steps.recipes import recipe_of
 from clustersim.study.steps.refusal import REASONS, RefusedError
 from clustersim.study.steps.shape import model_of
 from clustersim.study.steps.software import profile_of
@@ -113,8 +114,11 @@ def place(row: StepRow) -> MeasuredStep:
     RefusedError
         with a reason of the closed list
     """
-    find_card(row)
     profile, by_profile = profile_of(row)
+    told = card_job(row)
+    if told is not None:
+        return _of_card(row, told, profile)
+    find_card(row)
     own = row
     row, switches, by_recipe, published = recipe_of(row)
     try:
@@ -143,4 +147,26 @@ def place(row: StepRow) -> MeasuredStep:
         assumptions=(*by_machine, *by_profile, *by_recipe, *by_model, *by_dtype, *layout.assumptions),
         known_network=known,
         published=published and layout.published,
+    )
+
+
+def _of_card(row: StepRow, told: CardJob, profile: Profile) -> MeasuredStep:
+    """The job of a card, which says all: no profile gives anything."""
+    case = told.case
+    machine = Machine(card=told.topology, nodes=told.nodes, ranks_per_node=told.num_ranks // told.nodes)
+    job = StepJob(
+        machine=machine,
+        model=case.model,
+        plan=case.plan,
+        global_batch=case.global_batch,
+        micro_batch=case.micro_batch,
+        seq_len=case.seq_len,
+        dtype=str(case.dtype),
+    )
+    return MeasuredStep(
+        row=row,
+        job=job,
+        profile=profile,
+        assumptions=(f"card: {told.topology} stands for {row.hardware}", *told.assumptions),
+        known_network=told.nodes == 1,
     )

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from clustersim.readers.step_rows import StepRow
-from clustersim.study.steps.recipe import LAYOUT, recipe_of
+from clustersim.study.steps.recipe import LAYOUT
+from clustersim.study.steps.recipes import recipe_of
 from clustersim.study.steps.refusal import REASONS, RefusedError
 from clustersim.study.steps.step_job import place
 
