@@ -75,6 +75,8 @@ def timeline(
         rows = rows[(rows["end_ns"] > first) & (rows["start_ns"] < last)]
         if rows.empty:
             raise ValueError(f"window: no op between {window[0]} and {window[1]} s")
+    lasting = rows[rows["end_ns"] > rows["start_ns"]]
+    rows = rows if lasting.empty else lasting  # markers take no time: a row of them would be an empty one
     nanoseconds, unit = time_unit(last - first)
     left = (rows["start_ns"].clip(lower=first).to_numpy() - origin) / nanoseconds
     right = (rows["end_ns"].clip(upper=last).to_numpy() - origin) / nanoseconds
