@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clustersim.analysis.bounds import bounds
 from clustersim.analysis.breakdown import breakdown
+from clustersim.analysis.checkpoints import checkpoints
 from clustersim.analysis.compare import changed_collectives, compare, compare_breakdowns
 from clustersim.analysis.critical_path import critical_path
 from clustersim.analysis.definitions import definitions
@@ -17,6 +18,7 @@ __all__ = [
     "bounds",
     "breakdown",
     "changed_collectives",
+    "checkpoints",
     "compare",
     "compare_breakdowns",
     "critical_path",
