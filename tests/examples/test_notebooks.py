@@ -11,7 +11,7 @@ import pytest
 from nbclient import NotebookClient
 
 NOTEBOOKS = sorted(Path(__file__).parents[2].joinpath("notebooks").glob("*.ipynb"))
-FIGURES = {"01_first_run": 3, "02_what_if": 5, "13_hybrid_parallelism": 2}
+FIGURES = {"01_first_run": 3, "02_what_if": 5, "13_hybrid_parallelism": 2, "14_offloading": 2}
 SECONDS = 30.0
 """CPU time of one notebook at most; wall time would judge what else the machine does."""
 
