@@ -36,7 +36,7 @@ def test_one_channel_and_not_pcie(asked: Asked) -> None:
 
 @pytest.mark.xfail(
     strict=True,
-    reason="0.05 s without offloading, where the thread's total leaves 0.11: what else so small a model's step takes is "
+    reason="0.05 s without offloading, where the thread's total leaves 0.11: what else a small model's step takes is "
     "not known, and its timers wait for nothing. With offloading 0.60 s are near the 0.7 of the thread",
 )
 def test_one_channel_and_a_smaller_model(asked: Asked) -> None:
