@@ -75,6 +75,11 @@ def test_batch_and_subgroup_are_the_rows_own() -> None:
     assert policy(replace(DOS, offload="optimizer CPU (sub-group 100M)")).subgroup_size == 100_000_000
 
 
+def test_models_without_a_job_of_their_own_take_that_of_another() -> None:
+    step = place(replace(MLP, model="52B", layers=None, hidden=None, heads=None))
+    assert (step.job.model.name, type(step.job.plan.offload)) == ("mlp-offload-52b", MlpOffload)
+
+
 def test_where_scripts_and_row_differ_it_is_told() -> None:
     step = place(MLP)
     assert step.job.model.num_kv_heads == 4
