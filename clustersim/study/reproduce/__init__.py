@@ -53,6 +53,7 @@ from __future__ import annotations
 
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.study.reproduce.charllm_ppt import CHARLLM_PPT
+from clustersim.study.reproduce.datastates_llm import DATASTATES_LLM
 from clustersim.study.reproduce.frontier import FRONTIER
 from clustersim.study.reproduce.hardware_scaling import HARDWARE_SCALING
 from clustersim.study.reproduce.hybrid_parallelism import HYBRID_PARALLELISM
@@ -85,6 +86,7 @@ SYSTEMS: tuple[System, ...] = tuple(
             MT5_ZERO_STAGES,
             SLIM_PERFORMERS,
             CHARLLM_PPT,
+            DATASTATES_LLM,
             TWO_SITES,
             MLP_OFFLOAD,
             SUPEROFFLOAD,

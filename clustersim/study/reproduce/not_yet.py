@@ -20,13 +20,6 @@ NOT_YET_SIMULATED = (
         "Deep Optimizer States: Towards Scalable Training of Transformer Models Using Interleaved Offloading",
     ),
     _system(
-        "3",
-        "datastates-llm",
-        2026,
-        "2601.16956",
-        "DataStates-LLM: Scalable Checkpointing for Transformer Models Using Composable State Providers",
-    ),
-    _system(
         "4",
         "throughput-lever",
         2026,
