@@ -10,6 +10,7 @@ import pytest
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.steps.job_card import card_job
 from clustersim.study.steps.refusal import REASONS, RefusedError
+from clustersim.study.steps.smallest import placed
 from clustersim.study.steps.step_job import place
 from clustersim.workload.offload import DeepOptimizerStates, MlpOffload, Zero3Offload, ZeroInfinity
 
@@ -94,6 +95,10 @@ def test_refusals(changes: dict[str, Any], word: str) -> None:
     with pytest.raises(RefusedError) as refused:
         card_job(replace(MLP, **changes))
     assert refused.value.reason == REASONS[word]
+
+
+def test_degrees_that_the_row_lacks_are_the_cards() -> None:
+    assert placed(replace(MLP, tp=None, pp=None, dp=None)).job == place(MLP).job
 
 
 def test_rows_of_other_sources_have_no_card() -> None:
