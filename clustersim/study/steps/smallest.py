@@ -23,9 +23,9 @@ _TP = (1, 2, 4, 8)
 def placed(row: StepRow) -> MeasuredStep:
     """The job of a row.
 
-    Where neither its degrees nor a recipe are published, and its job is no card, that of the smallest tp x pp that fits in memory, of equal
-    products the one with more tensor parallelism; first without recomputation, then, where none fits and the row does
-    not tell, with all of it.
+    Where neither its degrees nor a recipe are published, and its job is no card, that of the smallest tp x pp that fits
+    in memory, of equal products the one with more tensor parallelism; first without recomputation, then, where none
+    fits and the row does not tell, with all of it.
 
     Raises
     ------
