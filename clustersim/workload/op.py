@@ -145,7 +145,7 @@ class HostWork:
     kind : str
         what it does, which says how fast a core is and how much of the DRAM it can use: ``adam`` (vectorised, 28 B a
         parameter), ``adam_torch``, ``adam_tuned``, ``cast``, ``norm``, ``check``, ``serialise``, ``data``,
-        ``touch`` (the first use of memory)
+        ``touch`` (the first use of memory), ``copy``
     nbytes : int
         DRAM traffic, read plus write [B]
     flops : int
