@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
 
 import numpy as np
 
 from clustersim.workload.arrays import Arrays
-from clustersim.workload.layers.dispatch import TOKEN_COUNTS
-from clustersim.workload.op import Collective, Compute, HostLaunch
+from clustersim.workload.host_calls import Launching, calls_of, entry_calls, host_launch, num_launches
+from clustersim.workload.host_waits import host_waits
+from clustersim.workload.op import Collective, Compute
 from clustersim.workload.program import Program
 
-__all__ = ["LAUNCHES", "Launching", "issue"]
-
-Launching = Literal["none", "eager", "modules", "compiled", "cuda_graphs"]
-LAUNCHES = get_args(Launching)
+__all__ = ["issue"]
 
 _POINT_TO_POINT = ("send", "recv")
-_IN_LAYER = ("tp", "cp", "ep")
 
 
 def issue(
@@ -28,6 +24,7 @@ def issue(
     launching: Launching,
     *,
     fences: Mapping[int, Sequence[int]] | None = None,
+    waits_in_layers: bool = False,
     waits_for_messages: bool = False,
     waits_for_kernels: bool = False,
 ) -> None:
@@ -42,25 +39,30 @@ def issue(
 
     =============== ===================================================================================================
     ``eager``       a kernel is an operator
-    ``modules``     a product forward is a layer's call, two backward are one, since gradients of input and weights are
-                    made in one function; other kernels are operators (Megatron-LM, Transformer Engine)
+    ``layers``      a kernel is one of a framework's layers in Python (Megatron-LM)
+    ``modules``     the same of layers that choose formats and kernels by themselves (Transformer Engine)
     ``compiled``    a product is an operator, other kernels are those of a compiled graph, which each pass of a layer
                     enters once
     ``cuda_graphs`` each pass of a layer is one graph with its collectives, replayed by one layer's call
     =============== ===================================================================================================
 
-    A call of a collective counts as one of a layer. The optimizer's kernels are operators. Left out: operators that
-    launch nothing (views, transposes that only change strides), hooks, the allocator, and the bound on calls that wait
-    for the device, about a thousand, which a host that runs ahead comes up against.
+    Collectives and messages are calls of their own. The optimizer's kernels are operators. What a layer does beside
+    launching kernels (views, allocations, autograd's own work) is in the time of a kernel. Left out: hooks of sharded
+    weights, and the bound on calls that wait for the device, about a thousand, which a host that runs ahead comes up
+    against.
 
     Parameters
     ----------
     program : Program
         of one step or several; its last op on ``host`` precedes the first of its next round
     launching : str
-        of :data:`LAUNCHES`; ``none``: nothing is added
+        of :data:`clustersim.workload.host_calls.LAUNCHES`; ``none``: nothing is added
     fences : Mapping[int, Sequence[int]], optional
         op -> ops whose end the host waits for before it issues it
+    waits_in_layers : bool
+        the host waits for the device in each forward pass of a layer, before its MLP and again where it is computed
+        again: Megatron-DeepSpeed makes two tensors of a number there (``torch.tensor(0.0, device=...)``), which are
+        copies from pageable memory that end only when all before them has
     waits_for_messages : bool
         the host waits for the messages between stages that it has posted, as Megatron-LM does unless told to overlap
         them: ``batch_p2p_sync`` synchronises the device after each batch of sends and receives
@@ -73,66 +75,61 @@ def issue(
     ----------
     Megatron-LM, ``megatron/core/model_parallel_config.py`` (``batch_p2p_sync``), ``core/optimizer/clip_grads.py`` (the
     norm is read with ``item()``), ``core/transformer/moe/token_dispatcher.py`` (counts of tokens are read before they
-    are sent).
+    are sent). microsoft/Megatron-DeepSpeed, ``megatron/model/transformer.py``, ``ParallelTransformerLayer.forward``;
+    pytorch/pytorch issues 120996 and 190217 (tensors of a number synchronise).
     """
     if launching == "none":
         return
     arrays = program.arrays()
-    stops = _stops(arrays, fences or {}, counts=launching != "cuda_graphs")
+    stops = host_waits(arrays, fences or {}, counts=launching != "cuda_graphs", layers=waits_in_layers)
     if waits_for_kernels:
         _issue_in_turn(program, arrays, launching, _groups(arrays, {}, apart=True, hooks=False))
         return
-    last: int | None = None
+    before: _Group | None = None
     calls: Counter[str] = Counter()
     for group in _groups(arrays, stops, apart=waits_for_messages):
         first = next((k for k in group.ops if isinstance(arrays.ops[arrays.op[k]], Compute)), group.ops[-1])
         at = group.ops.index(first) + 1
-        calls += _calls(arrays, group.ops[:at], launching) + Counter(waits=len(group.waits) > 0)
+        if group.waits and calls and before is not None:  # what the host waits for, it has issued
+            _add(program, before, launching, calls)
+            calls = Counter()
+        calls += calls_of(arrays, group.ops[:at], launching) + Counter(waits=len(group.waits) > 0)
         if group.opens and group.phase != "optimizer":
-            calls += _entry(launching)
-        last = program.add(
-            _op(f"launch {group.phase}", launching, calls),
-            stream="host",
-            after=group.waits,
-            phase=group.phase,
-            micro_batch=group.micro_batch,
-            layer=group.layer,
-            stage=group.stage,
-            step=group.step,
-        )
+            calls += entry_calls(launching)
+        issued = _add(program, group, launching, calls, after=group.waits)
         for k in group.heads(arrays):
-            program.depend(k, after=[last])
-        calls = _calls(arrays, group.ops[at:], launching)
-    if last is not None and calls:
-        program.add(_op("launch the rest", launching, calls), stream="host", step=arrays.period - 1)
+            program.depend(k, after=[issued])
+        before, calls = group, calls_of(arrays, group.ops[at:], launching)
+    if before is not None and calls:
+        program.add(host_launch("launch the rest", launching, calls), stream="host", step=arrays.period - 1)
 
 
 def _issue_in_turn(program: Program, arrays: Arrays, launching: Launching, groups: Sequence[_Group]) -> None:
     """Each group's calls when all of the group before has run."""
     before: list[int] = []
     for group in groups:
-        calls = _calls(arrays, group.ops, launching) + Counter(waits=_launches(arrays, group.ops))
+        calls = calls_of(arrays, group.ops, launching) + Counter(waits=num_launches(arrays, group.ops))
         if group.opens and group.phase != "optimizer":
-            calls += _entry(launching)
-        host = program.add(
-            _op(f"launch {group.phase}", launching, calls),
-            stream="host",
-            after=before,
-            phase=group.phase,
-            micro_batch=group.micro_batch,
-            layer=group.layer,
-            stage=group.stage,
-            step=group.step,
-        )
+            calls += entry_calls(launching)
+        host = _add(program, group, launching, calls, after=before)
         for k in group.heads(arrays):
             program.depend(k, after=[host])
         before = group.ops
 
 
-def _launches(arrays: Arrays, ops: Sequence[int]) -> int:
-    """Kernels, collectives and messages among some ops."""
-    of = (arrays.ops[arrays.op[k]] for k in ops)
-    return sum(sum(kernel.count for kernel in op.kernels) if isinstance(op, Compute) else 1 for op in of)
+def _add(
+    program: Program, group: _Group, launching: Launching, calls: Counter[str], *, after: Sequence[int] = ()
+) -> int:
+    return program.add(
+        host_launch(f"launch {group.phase}", launching, calls),
+        stream="host",
+        after=after,
+        phase=group.phase,
+        micro_batch=group.micro_batch,
+        layer=group.layer,
+        stage=group.stage,
+        step=group.step,
+    )
 
 
 @dataclass(slots=True)
@@ -220,63 +217,3 @@ def _is_hooked(arrays: Arrays, k: int) -> bool:
         and arrays.phases[arrays.phase[k]] == "backward"
         and arrays.streams[arrays.stream[k]] != "compute"
     )
-
-
-def _stops(arrays: Arrays, fences: Mapping[int, Sequence[int]], *, counts: bool) -> dict[int, Sequence[int]]:
-    """Ops before which the host waits, with what for; ``counts`` of the tokens for experts are read by it."""
-    stops = dict(fences)
-    read: dict[tuple[int, int], int] = {}
-    for k in range(len(arrays)) if counts else ():
-        op = arrays.ops[arrays.op[k]]
-        at = int(arrays.micro_batch[k]), int(arrays.layer[k])
-        if isinstance(op, Collective) and op.name == TOKEN_COUNTS:
-            read[at] = k
-        elif isinstance(op, Collective) and op.kind == "all_to_all" and at in read:
-            stops[k] = (*stops.get(k, ()), read.pop(at))
-    return stops
-
-
-def _op(name: str, launching: Launching, calls: Counter[str]) -> HostLaunch:
-    return HostLaunch(
-        name=name,
-        kind=launching,
-        operators=calls["operators"],
-        half_modules=calls["half_modules"],
-        compiled=calls["compiled"],
-        entries=calls["entries"],
-        graphs=calls["graphs"],
-        waits=calls["waits"],
-    )
-
-
-def _calls(arrays: Arrays, ops: Sequence[int], launching: Launching) -> Counter[str]:
-    """Calls that issue some ops."""
-    calls: Counter[str] = Counter()
-    for k in ops:
-        op = arrays.ops[arrays.op[k]]
-        phase = arrays.phases[arrays.phase[k]]
-        captured = launching == "cuda_graphs" and phase != "optimizer"
-        if isinstance(op, Collective):
-            calls["half_modules"] += 2 * (not (captured and op.axis in _IN_LAYER))
-        elif isinstance(op, Compute) and not captured:
-            products = sum(kernel.count for kernel in op.kernels if kernel.kind != "memory")
-            passes = sum(kernel.count for kernel in op.kernels if kernel.kind == "memory")
-            if phase == "optimizer" or launching == "eager":
-                calls["operators"] += products + passes
-            elif launching == "modules":
-                forward = op.recomputed or not phase.startswith("backward")
-                calls["half_modules"] += products * (2 if forward else 1)
-                calls["operators"] += passes
-            else:
-                calls["operators"] += products
-                calls["compiled"] += passes
-        elif not isinstance(op, Compute):
-            calls["operators"] += 1
-    return calls
-
-
-def _entry(launching: Launching) -> Counter[str]:
-    """What entering a pass of a layer takes by itself."""
-    if launching == "compiled":
-        return Counter(entries=1)
-    return Counter(graphs=1, half_modules=2) if launching == "cuda_graphs" else Counter()
