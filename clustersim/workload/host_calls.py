@@ -41,20 +41,28 @@ def host_launch(name: str, launching: Launching, calls: Counter[str]) -> HostLau
 
 
 def calls_of(arrays: Arrays, ops: Sequence[int], launching: Launching) -> Counter[str]:
-    """Calls that issue some ops."""
+    """Calls that issue some ops of one pass.
+
+    A product that computes part by part beside its exchanges is one call with all of them: a ring's messages come with
+    all parts of it but one, and so do parts of a collective, which share its name, but the first.
+    """
     calls: Counter[str] = Counter()
+    exchanged: set[str] = set()
     for k in ops:
         op = arrays.ops[arrays.op[k]]
         phase = arrays.phases[arrays.phase[k]]
         captured = launching == "cuda_graphs" and phase != "optimizer"
+        where = "operators" if phase == "optimizer" else "forward" if is_forward(arrays, k, op) else "backward"
         if isinstance(op, Collective):
-            calls["collectives"] += not (captured and op.axis in _IN_LAYER)
+            again = op.axis == "tp" and op.name in exchanged
+            exchanged.add(op.name)
+            calls["collectives"] += not (again or (captured and op.axis in _IN_LAYER))
+            calls[where] -= op.axis == "tp" and (again or op.kind == "all_to_all") and not captured
         elif isinstance(op, Compute) and not captured:
             compiled = launching == "compiled" and phase != "optimizer"
             passes = sum(kernel.count for kernel in op.kernels if kernel.kind == "memory" and compiled)
             calls["compiled"] += passes
-            where = "forward" if is_forward(arrays, k, op) else "backward"
-            calls["operators" if phase == "optimizer" else where] += sum(kernel.count for kernel in op.kernels) - passes
+            calls[where] += sum(kernel.count for kernel in op.kernels) - passes
         elif not isinstance(op, Compute):
             calls["operators"] += 1
     return calls

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from clustersim.workload.arrays import Arrays
 from clustersim.workload.layers.dispatch import TOKEN_COUNTS
-from clustersim.workload.op import Collective, Compute
+from clustersim.workload.op import Collective, Compute, Op
 
 __all__ = ["host_waits", "is_forward"]
 
@@ -55,6 +55,7 @@ def _before_mlps(arrays: Arrays) -> dict[int, Sequence[int]]:
     return stops
 
 
-def is_forward(arrays: Arrays, k: int, op: Compute) -> bool:
+def is_forward(arrays: Arrays, k: int, op: Op) -> bool:
     """Whether an op is of a forward pass, for the first time or again."""
-    return op.recomputed or not arrays.phases[arrays.phase[k]].startswith("backward")
+    again = isinstance(op, Compute) and op.recomputed
+    return again or not arrays.phases[arrays.phase[k]].startswith("backward")

@@ -214,6 +214,15 @@ def test_each_step_between_exchanges_has_the_same_calls(llama: Model, launching:
         assert two[name] == 2 * one[name]
 
 
+def test_a_product_in_parts_is_one_call(llama: Model) -> None:
+    plan = {"tp": 4, "dp": 1, "sequence_parallel": True, "launch": "modules"}
+    whole, parts = (calls(step(llama, **plan, tp_overlap=overlap).programs[0]) for overlap in ("none", "userbuffers"))
+    # sums of what a ring brings are kernels of their own, and what is gathered again for weights' gradients a call
+    assert whole["forward"] == parts["forward"]
+    assert whole["backward"] <= parts["backward"] <= 1.3 * whole["backward"]
+    assert whole["collectives"] <= parts["collectives"] <= 1.5 * whole["collectives"]
+
+
 def test_a_host_that_waits_in_layers_stops_before_each_mlp(gpt: Model) -> None:
     program = step(gpt, dp=1, recompute="full", launch="layers", wait_layers=True).programs[0]
     arrays = program.arrays()
