@@ -23,9 +23,28 @@ from torch.utils._python_dispatch import TorchDispatchMode
 __all__ = ["Layer", "LayerTime", "layer_time"]
 
 _VIEWS = frozenset(
-    ["view", "transpose", "t", "permute", "expand", "unsqueeze", "squeeze", "slice", "split", "split_with_sizes"]
-    + ["select", "detach", "alias", "as_strided", "empty", "empty_like", "_unsafe_view", "unbind", "new_empty"]
-    + ["empty_strided"]
+    {
+        "_unsafe_view",
+        "alias",
+        "as_strided",
+        "detach",
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "expand",
+        "new_empty",
+        "permute",
+        "select",
+        "slice",
+        "split",
+        "split_with_sizes",
+        "squeeze",
+        "t",
+        "transpose",
+        "unbind",
+        "unsqueeze",
+        "view",
+    }
 )
 """Operators that launch nothing."""
 
