@@ -22,8 +22,8 @@ def step() -> dict[str, Any]:
 
 @pytest.mark.xfail(
     strict=True,
-    reason="5.5 % too slow: a host that waits for each kernel adds all of its time, and what layers take it is measured on "
-    "another processor, of a later library",
+    reason="5.5 % too slow: a host that waits for each kernel adds all of its time, and what layers take it is "
+    "measured on another processor, of a later library",
 )
 def test_rate_of_a_gpu() -> None:
     model = load_model("bloom-176b")
