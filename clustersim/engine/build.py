@@ -32,6 +32,7 @@ from clustersim.workload.check import check
 from clustersim.workload.exchange import Exchange
 from clustersim.workload.job import Job
 from clustersim.workload.op import Collective, Op
+from clustersim.workload.program import Program
 from clustersim.workload.script import Script, Signature, scripts
 
 __all__ = ["build"]
@@ -154,14 +155,17 @@ _STORES = {"nvme": ("nvme_write", "its nodes have no drives"), "file_system": ("
 
 
 def _tier_faults(job: Job, topology: Topology) -> Iterator[Fault]:
-    """Bytes that programs hold where there is nothing to hold them."""
-    for program in job.programs:
-        arrays = program.arrays()
-        held = {key.partition("/")[0] for key in (*arrays.resident, *arrays.memory_keys)}
-        for tier, (path, lacks) in _STORES.items():
-            if tier in held and tier not in topology.tier_bytes and path not in topology.local:
-                rule = f"is no tier of {topology.name}: {lacks}"
-                yield Fault(key=f"{job.name}.{program.name}", value=tier, rule=rule, nearest="host_pinned")
+    """Bytes that programs hold where there is nothing to hold them: each tier once, by the first program with some."""
+    held = {key.partition("/")[0]: p.name for p in reversed(job.programs) for key in _memory_keys(p)}
+    for tier, (path, lacks) in _STORES.items():
+        if tier in held and tier not in topology.tier_bytes and path not in topology.local:
+            rule = f"is no tier of {topology.name}: {lacks}"
+            yield Fault(key=f"{job.name}.{held[tier]}", value=tier, rule=rule, nearest="host_pinned")
+
+
+def _memory_keys(program: Program) -> tuple[str, ...]:
+    arrays = program.arrays()
+    return (*arrays.resident, *arrays.memory_keys)
 
 
 def _devices(job: Job, topology: Topology) -> NDArray[np.int64]:

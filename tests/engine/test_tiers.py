@@ -30,3 +30,11 @@ def test_a_tier_that_the_cluster_has_not_is_refused(tier: str, what: str) -> Non
 def test_tiers_that_it_has_are_held(tier: str) -> None:
     run = cs.simulate(cs.load_topology("jlse-h100"), job(tier))
     assert cs.summary(run)["peak_memory_bytes"][tier] == 1
+
+
+def test_a_tier_is_refused_once() -> None:
+    one = job("nvme").programs[0]
+    twice = cs.Job(name="held", programs=(one, one), program_of=np.arange(2))
+    with pytest.raises(cs.BadInput) as error:
+        cs.simulate(cs.load_topology("h100-pcie-pairs"), twice)
+    assert len(error.value.faults) == 1
