@@ -51,6 +51,8 @@ class Profile:
         the recipe that a bare ``fp8`` means, of :data:`clustersim.workload.precision.RECIPES`
     counts_recompute : bool
         whether its TFLOP/s count the passes that run again, where their unit does not say
+    counts_full_attention : bool
+        whether its TFLOP/s count attention over the full square, where their unit does not say; else the causal half
     fsdp : bool
         weights are split, where nothing is said about sharding
     fusion, loss, launch, wait_norm, wait_layers, clip, update_kernels
@@ -76,6 +78,7 @@ class Profile:
     overlap_tp: bool
     zero: int
     counts_recompute: bool
+    counts_full_attention: bool = False
     scatter_gather: bool = False
     tp_overlap: TpOverlap = "none"
     dispatch: Dispatch = "all_to_all"

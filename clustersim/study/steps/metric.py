@@ -101,8 +101,8 @@ def _flops(measured: MeasuredStep, step: StepTime) -> float:
 
         96·B·s·l·h²·(1 + s/6h + V/16lh)        72·B·s·l·h²·(1 + s/6h + V/12lh)
 
-    Otherwise model FLOP with causal attention; with attention over the full square, and 4/3 of it under full
-    recomputation, where the passes that run again count.
+    Otherwise model FLOP with causal attention, or over the full square where the source's own count has it so; over the
+    full square, and 4/3 of it under full recomputation, where the passes that run again count.
     """
     row, job = measured.row, measured.job
     text = f"{row.flops_convention} {row.unit}".lower().replace(" ", "")
@@ -116,6 +116,7 @@ def _flops(measured: MeasuredStep, step: StepTime) -> float:
     model_only = "modelflops" in text or (row.metric == "mfu")
     hardware = "hardware" in text or row.metric == "hfu" or (measured.profile.counts_recompute and not model_only)
     if not hardware:
-        return step.ledger.model_flops
+        full = measured.profile.counts_full_attention and row.metric == "tflops_per_gpu"
+        return step.ledger.model_flops_full_attention if full else step.ledger.model_flops
     again = 4 / 3 if job.plan.recompute == "full" else 1.0
     return step.ledger.model_flops_full_attention * again

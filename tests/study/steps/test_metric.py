@@ -84,6 +84,13 @@ def test_metrics(metric: str, unit: str, convention: str, value: float) -> None:
     assert in_metric(measured, STEP) == pytest.approx(value)
 
 
+def test_a_source_that_counts_the_full_square_is_predicted_so() -> None:
+    """NeMo's own count has attention over the full square; Megatron-Bridge's, in the same words, the causal half."""
+    unit = {"metric": "tflops_per_gpu", "unit": "TFLOP/s/GPU (model FLOPs, as printed by NeMo)"}
+    assert in_metric(step(source="NeMo long sequence performance (FP8)", **unit), STEP) == pytest.approx(60 / 16)
+    assert in_metric(step(source="Megatron Bridge performance summary", **unit), STEP) == pytest.approx(30 / 16)
+
+
 def test_without_the_optimizer_on_one_gpu() -> None:
     assert in_metric(step(gpus=1, tp=1, metric="forward_backward_time", unit="ms"), STEP) == 1500.0
     assert in_metric(step(metric="forward_backward_time", unit="ms"), STEP) == 2000.0
