@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from clustersim.workload.op import Collective
@@ -30,12 +30,15 @@ class Trail:
         last ops of the last unit
     gathers : tuple[int, ...]
         first gatherings of weights, which wait for nothing before them
+    gathered : Mapping[tuple[int, tuple[int, ...]], int]
+        (chunk, blocks) -> the op of their first forward that gathers their weights
     """
 
     first_use: Mapping[tuple[int, int], int]
     completed: Mapping[tuple[int, int], int]
     exits: tuple[int, ...]
     gathers: tuple[int, ...] = ()
+    gathered: Mapping[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
 
 
 def message_slot(side: str, hop: int) -> str:
@@ -68,6 +71,7 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
     completed: dict[tuple[int, int], int] = {}
     final = _last_backward(row)
     gathers: list[int] = []
+    gathered: dict[tuple[int, tuple[int, ...]], int] = {}
     left: dict[tuple[int, int, int], int] = {}
     weights, gradients = _Room(), _Room()
     for entry in row:
@@ -82,7 +86,7 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
             fragments.append(chunk.fragment(unit.kind, micro_batch=unit.micro_batch, last=last))
         offsets = _extend(program, fragments, units, before, ahead)
         for fragment, place in zip(fragments, offsets, strict=True):
-            gathers += weights.hold(program, [place[n] for n in fragment.takes], fragment.room)
+            gathers += weights.hold(program, [place[n] for n, _ in fragment.takes], fragment.room)
             gradients.hold(program, [place[n] for n in fragment.fills], GRADIENT_ROOM)
         for fragment, place in zip(fragments, offsets, strict=True):
             weights.gives += [place[n] for n in fragment.gives]
@@ -92,6 +96,9 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
             chunk = chunks[unit.chunk]
             out = [place[n] for n in fragment.exits]
             ends += out
+            if unit.kind == "F":
+                for n, blocks in fragment.takes:
+                    gathered.setdefault((unit.chunk, blocks), place[n])
             _send(program, chunk, unit, out)
             left |= {(unit.chunk, unit.micro_batch, block): place[n] for block, n in fragment.leaves}
             for block, n in fragment.returns:
@@ -102,7 +109,7 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
                 elif n >= 0:
                     completed[unit.chunk, block] = place[n]
         exits.append(tuple(ends))
-    return Trail(first_use=first_use, completed=completed, exits=exits[-1], gathers=tuple(gathers))
+    return Trail(first_use=first_use, completed=completed, exits=exits[-1], gathers=tuple(gathers), gathered=gathered)
 
 
 class _Room:
