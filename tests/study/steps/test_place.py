@@ -257,7 +257,7 @@ def test_stand_ins_for_gradients_are_those_of_the_profile() -> None:
         ("Megatron-LM README", 1, "passing"),
         ("SimuMax", 3, "none"),
     ]:
-        assert place(row(source=source, zero_stage=zero, pp=1, vpp=None)).job.plan.placeholders == expected
+        assert place(row(source=source, year=2024, zero_stage=zero, pp=1, vpp=None)).job.plan.placeholders == expected
 
 
 def test_memory_of_a_pipeline_needs_the_micro_batch() -> None:
