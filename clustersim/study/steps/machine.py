@@ -1,4 +1,4 @@
-"""The hardware of a row as published -> a topology card, what differs from it, and where the ranks sit."""
+"""The hardware of a row as published -> a cluster, and where the ranks sit."""
 
 from __future__ import annotations
 
@@ -9,30 +9,12 @@ from typing import Any
 from clustersim.faults import BadInput
 from clustersim.library.topologies import fabric_of, load_topology
 from clustersim.readers.step_rows import StepRow
-from clustersim.study.measured import MACHINES
 from clustersim.study.published_network import read_network
+from clustersim.study.steps.published_hardware import find_card
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.topology.topology import Topology
 
-__all__ = ["Machine", "attention_kernels", "find_card", "machine_of"]
-
-_HARDWARE: tuple[tuple[tuple[str, ...], str, dict[str, object]], ...] = (
-    (("jean zay", "a100"), "jean-zay-a100", {}),
-    (
-        ("jean zay", "v100"),
-        "dgx1-v100",
-        {"fabric.nic": "omni-path-100", "fabric.switch": "omni-path-100", "fabric.nics_per_node": 8},
-    ),
-    (("500 w",), "grand-teton-h100", {}),
-    (("mi210",), "workstation-4090", {"node.gpu": "mi210"}),
-    (("nvidia l4",), "workstation-4090", {"node.gpu": "l4"}),
-    (("a100-sxm4-40gb (2 gpus",), "dgx-a100-40gb-2gpu", {}),
-    (("a800", "8358"), "hgx-a800", {"host.cpu": "xeon-8358", "host.socket_link": "upi-11.2"}),
-    *MACHINES,
-)
-"""Words of the hardware -> card and changes, the first that fits. A single GPU needs no card of its own node.
-
-Jean Zay's nodes have four V100 and four ports (IDRIS), half of a card's eight."""
+__all__ = ["Machine", "attention_kernels", "machine_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,21 +47,6 @@ class Machine:
         if size == self.ranks_per_node or self.nodes == 1:
             return None
         return [r // self.ranks_per_node * size + r % self.ranks_per_node for r in range(num_ranks)]
-
-
-def find_card(row: StepRow) -> tuple[str, dict[str, object]]:
-    """Card of a row's hardware, and what differs from it.
-
-    Raises
-    ------
-    RefusedError
-        when no card stands for it
-    """
-    text = row.hardware.lower()
-    found = next(((card, changes) for words, card, changes in _HARDWARE if all(w in text for w in words)), None)
-    if found is None:
-        raise RefusedError("hardware", f"hardware {row.hardware!r}")
-    return found
 
 
 def attention_kernels(row: StepRow) -> frozenset[str]:
