@@ -59,6 +59,8 @@ class Profile:
         as in a plan
     repeat_heads, batch_first, flat_parameters, logged_losses
         as in a plan
+    recompute_early_stop : bool
+        as in a plan
     repeats : tuple[str, ...]
         parts that are computed again in any case, where a job says nothing of recomputation or that there is none
     overlap_refresh : bool
@@ -86,6 +88,7 @@ class Profile:
     per_parameter: bool = False
     placeholders: Placeholders = "none"
     recompute_modules: tuple[str, ...] = ("core",)
+    recompute_early_stop: bool = False
     fp8: str = "fp8"
     fsdp: bool = False
     fusion: tuple[str, ...] = FUSED
@@ -166,6 +169,8 @@ class Profile:
             found["dispatch"] = self.dispatch
         if job.get("recompute") == "selective":
             found["recompute_modules"] = self.recompute_modules
+        elif job.get("recompute") == "full":
+            found["recompute_early_stop"] = self.recompute_early_stop
         elif self.repeats and job.get("recompute", "none") == "none":
             found |= {"recompute": "selective", "recompute_modules": self.repeats}
         if replicas > 1:

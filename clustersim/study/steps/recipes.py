@@ -52,6 +52,18 @@ def _card(name: str, path: str, *, seq_len: int = 4096, **columns: int) -> Recip
 
 _RECIPES: tuple[Recipe, ...] = (
     Recipe(
+        words=("llm-foundry",),
+        switches={"reduce_dtype": "bf16"},
+        origin="mosaicml/composer until pull request 2628 of October 2023: DEFAULT mixed precision names no format to "
+        "reduce in, so that FSDP takes that of the weights, as PURE does",
+    ),
+    Recipe(
+        words=("llm-foundry", "pure mixed precision"),
+        switches={"recompute_early_stop": False},
+        origin="mosaicml/llm-foundry scripts/train/benchmarking until pull request 543: PyTorch 1.13.1, whose "
+        "checkpoints run to their end",
+    ),
+    Recipe(
         words=("bigscience tr11", "a100"),
         switches={"wait_kernels": True},
         origin="bigscience-workshop/bigscience train/tr11-176B-ml/tr11-176B-ml.slurm, CUDA_LAUNCH_BLOCKING=1 against "

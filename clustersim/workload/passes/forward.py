@@ -92,6 +92,7 @@ def forward_block(
     products: TensorOverlap,
     end: Mapping[str, int] | None = None,
     repeated: bool = False,
+    until_product: bool = False,
 ) -> int:
     """A block's forward pass with the collectives around it.
 
@@ -110,6 +111,8 @@ def forward_block(
         further bytes given back when it ends
     repeated : bool
         done a second time to save memory
+    until_product : bool
+        without its last product, and so without the sum over its result
 
     Returns
     -------
@@ -118,8 +121,9 @@ def forward_block(
     """
     block, layer = placed.block, placed.layer
     numbers = []
-    pieces: Sequence[Piece] = block.forward
-    gathers, reduces = block.gathers and shard.sequence_parallel, block.reduces and shard.tp > 1
+    pieces: Sequence[Piece] = block.forward[:-1] if until_product else block.forward
+    gathers = block.gathers and shard.sequence_parallel
+    reduces = block.reduces and shard.tp > 1 and not until_product
     parts = shard.sequence_parallel and any(piece.product for piece in pieces)
     come, go = parts and gathers and products.gather != "whole", parts and reduces and products.reduce != "whole"
     if gathers:
