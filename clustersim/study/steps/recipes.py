@@ -198,8 +198,8 @@ _RECIPES: tuple[Recipe, ...] = (
     ),
     Recipe(
         words=("megatron bridge performance summary", "nemotron_3_nano", "h100", "fp8"),
-        switches={"recompute": "selective", "recompute_modules": ("norm", "core", "experts")},
-        origin=f"{_CONFIGS}/nemotronh/nemotron_3_workload_base_configs.py; that tokens are sent again is left out",
+        switches={"recompute": "selective", "recompute_modules": ("norm", "core", "moe")},
+        origin=f"{_CONFIGS}/nemotronh/nemotron_3_workload_base_configs.py",
     ),
     Recipe(
         words=("megatron bridge performance summary", "token-drop"),
