@@ -82,6 +82,9 @@ class GPU:
     accesses_per_s : float, optional
         that all SMs make to shared memory and its cache, an element each; None where it is not known, and products of
         operands that are not aligned take what aligned ones take [Hz]
+    promotion_columns : int, optional
+        of 8-bit operands, after which products that keep their sums in fp32 promote those of the matrix units; None
+        where the matrix units sum in fp32
     launch_latency : float
         from one dependent kernel to the next on a stream [s]
     efficiency : Efficiency
@@ -108,6 +111,7 @@ class GPU:
     launch_latency: Annotated[float, Unit("s")]
     efficiency: Efficiency
     accesses_per_s: Annotated[float | None, Unit("Hz")] = None
+    promotion_columns: int | None = None
     kernels: KernelModels | None = None
     power: Power | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -116,6 +120,8 @@ class GPU:
         require_positive(self, "memory_bytes", "memory_bandwidth", "vector_flop_per_s", "num_sms", "launch_latency")
         if self.accesses_per_s is not None:
             require_positive(self, "accesses_per_s")
+        if self.promotion_columns is not None:
+            require_positive(self, "promotion_columns")
         for dtype, rate in self.tensor_flop_per_s.items():
             if not 0 < rate < float("inf"):
                 raise ValueError(f"tensor_flop_per_s.{dtype}: {rate} must be positive and finite")

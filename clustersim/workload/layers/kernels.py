@@ -73,6 +73,7 @@ def linear_input_gradient(
         right=recipe.weight_operand,
         written=shard.width * rows * features_in,
         sides=(features_in, features_out),
+        promoted=_promoted(shard),
     )
     return (*_cast(shard, rows * features_out), product)
 
@@ -87,17 +88,36 @@ def linear_weight_gradient(
     """
     form, rows = shard.recipe.activation_operand, shard.tokens if tokens is None else tokens
     weights, gradient = features_in * features_out, WIDTH[shard.gradient_dtype]
-    sides = (features_in, features_out)
-    if "gradients" in shard.fusion:
-        written = 2 * gradient * weights
-        return (_product(features_in, features_out, rows, left=form, right=form, written=written, sides=sides),)
+    fused = "gradients" in shard.fusion
     product = _product(
-        features_in, features_out, rows, left=form, right=form, written=shard.width * weights, sides=sides
+        features_in,
+        features_out,
+        rows,
+        left=form,
+        right=form,
+        written=(2 * gradient if fused else shard.width) * weights,
+        sides=(features_in, features_out),
+        promoted=_promoted(shard),
     )
-    return memory_pass((shard.width + 2 * gradient) * weights, dtype="fp32"), product
+    return (product,) if fused else (memory_pass((shard.width + 2 * gradient) * weights, dtype="fp32"), product)
 
 
-def _product(m: int, n: int, k: int, *, left: Format, right: Format, written: int, sides: tuple[int, int]) -> Kernel:
+def _promoted(shard: Shard) -> bool:
+    """Whether products of the backward pass keep their sums in fp32 at a cost."""
+    return shard.recipe.quantisation is not None and shard.recipe.quantisation.promoted
+
+
+def _product(
+    m: int,
+    n: int,
+    k: int,
+    *,
+    left: Format,
+    right: Format,
+    written: int,
+    sides: tuple[int, int],
+    promoted: bool = False,
+) -> Kernel:
     """(m × k)·(k × n) of operands in formats of their own; ``written`` [B] is the traffic of the result.
 
     Tensors of a layer are contiguous along features, ``sides``, not along tokens.
@@ -111,6 +131,7 @@ def _product(m: int, n: int, k: int, *, left: Format, right: Format, written: in
         n=n,
         k=k,
         aligned=is_aligned(*sides),
+        promoted=promoted,
     )
 
 
