@@ -16,9 +16,9 @@ _ADDITION = 2
 def promotion(kernel: Kernel, gpu: GPU) -> float:
     """What an SM takes to promote an element of a tile, for each column of the operands; 0 for other products [s].
 
-    Matrix units of Hopper sum products of 8-bit operands in fewer bits than fp32 has. Where a product asks for it (split
-    accumulation; cuBLAS without fast accumulation), vector units add what they have summed to a second set of sums, in
-    fp32, after every C columns. With N SMs of V vector FLOP/s in all, the matrix units waiting meanwhile::
+    Matrix units of Hopper sum products of 8-bit operands in fewer bits than fp32 has. Where a product asks for it
+    (split accumulation; cuBLAS without fast accumulation), vector units add what they have summed to a second set of
+    sums, in fp32, after every C columns. With N SMs of V vector FLOP/s in all, the matrix units waiting meanwhile::
 
         promotion = 2 · N / (V · C)
 
