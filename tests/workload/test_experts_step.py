@@ -98,9 +98,10 @@ def test_runs_to_its_end_and_gives_everything_back(
 
 
 def test_experts_that_are_computed_again_whole_send_their_tokens_again(moe: Model, sent: Callable[..., int]) -> None:
-    again: Any = {"ep": 4, "recompute": "selective"}
-    parts = step(moe, **again, recompute_modules=("experts", "activation"))
-    whole = step(moe, **again, recompute_modules=("moe", "activation"))
+    parts, whole = (
+        step(moe, ep=4, recompute="selective", recompute_modules=(module, "activation"))
+        for module in ("experts", "moe")
+    )
     once = sent(step(moe, ep=4).programs[0], "all_to_all")
     assert sent(parts.programs[0], "all_to_all") == once
     assert sent(whole.programs[0], "all_to_all") == once * 3 // 2
