@@ -48,7 +48,7 @@ def test_products_that_were_measured_draw_their_own_power_and_attention_does_not
     assert own.matrix_j("gemm", "bf16", 2.0) == 1400
     assert own.matrix_j("gemm", "fp8", 2.0) == own.matrix_j("attention", "bf16", 2.0) == 1000
     assert own.matrix_j("memory", "bf16", 2.0) == 0
-    with pytest.raises(ValueError, match="products.fp8"):
+    with pytest.raises(ValueError, match=r"products\.fp8"):
         Power(limit=400.0, idle=80.0, matrix=500.0, memory=120.0, products={"fp8": 0.0})
 
 
