@@ -19,6 +19,7 @@ from clustersim.workload.optimizers.separate import UpdateKernels
 from clustersim.workload.placeholders import Placeholders
 from clustersim.workload.shard import Attention, Dtype
 from clustersim.workload.tensor_overlap import TpOverlap
+from clustersim.workload.unaligned import UnalignedUnits
 
 __all__ = ["Profile", "load_profile"]
 
@@ -57,7 +58,7 @@ class Profile:
         weights are split, where nothing is said about sharding
     fusion, loss, launch, wait_norm, wait_layers, clip, update_kernels
         as in a plan
-    repeat_heads, batch_first, flat_parameters, logged_losses
+    repeat_heads, batch_first, flat_parameters, logged_losses, unaligned
         as in a plan
     recompute_early_stop : bool
         as in a plan
@@ -105,6 +106,7 @@ class Profile:
     batch_first: bool = False
     flat_parameters: bool = False
     logged_losses: int = 0
+    unaligned: UnalignedUnits = "matrix"
     repeats: tuple[str, ...] = ()
     overlap_refresh: bool = True
     overlap_p2p: bool = True
@@ -150,6 +152,7 @@ class Profile:
             "clip": self.clip,
             "repeat_heads": self.repeat_heads,
             "logged_losses": self.logged_losses,
+            "unaligned": self.unaligned,
         }
         if self.gradient_dtype is not None:
             found["gradient_dtype"] = self.gradient_dtype

@@ -168,6 +168,7 @@ def shard_of(case: Case, plan: ParallelPlan) -> Shard:
         fusion=tuple(plan.fusion),
         loss=plan.loss,
         logged_losses=plan.logged_losses,
+        unaligned=plan.unaligned,
         context=case.context,
         repeats_heads=plan.repeat_heads,
         batch_first=plan.batch_first,

@@ -14,6 +14,7 @@ from clustersim.workload.matrix import Matrix, elements, hidden_matrices
 from clustersim.workload.number_format import FORMATS, WIDTH, Format
 from clustersim.workload.precision import Recipe
 from clustersim.workload.shard import Shard
+from clustersim.workload.unaligned import on_units
 
 __all__ = [
     "dropout_backward",
@@ -57,7 +58,7 @@ def linear(shard: Shard, features_in: int, features_out: int, *, tokens: int | N
         written=shard.width * rows * features_out,
         sides=(features_in, features_out),
     )
-    return (*_cast(shard, rows * features_in), product)
+    return (*_cast(shard, rows * features_in), on_units(product, shard.unaligned))
 
 
 def linear_input_gradient(
@@ -75,7 +76,7 @@ def linear_input_gradient(
         sides=(features_in, features_out),
         promoted=_promoted(shard),
     )
-    return (*_cast(shard, rows * features_out), product)
+    return (*_cast(shard, rows * features_out), on_units(product, shard.unaligned))
 
 
 def linear_weight_gradient(
@@ -99,6 +100,7 @@ def linear_weight_gradient(
         sides=(features_in, features_out),
         promoted=_promoted(shard),
     )
+    product = on_units(product, shard.unaligned)
     return (product,) if fused else (memory_pass((shard.width + 2 * gradient) * weights, dtype="fp32"), product)
 
 
