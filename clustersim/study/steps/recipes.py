@@ -222,6 +222,11 @@ _RECIPES: tuple[Recipe, ...] = (
         for words in ("async tp", "asynctp")
     ),
     Recipe(
+        words=("ep overlap on",),
+        switches={"schedule": "interleaved-overlapped"},
+        origin="Megatron-LM overlap_moe_expert_parallel_comm: exchanges beside another micro-batch",
+    ),
+    Recipe(
         words=("torchtitan benchmarks", "llama3.1_405b"),
         switches={"fsdp": False, "zero": 1},
         origin="torchtitan parallelize_llama.py: under a pipeline weights are not given back after the forward pass; "
