@@ -11,7 +11,7 @@ __all__ = ["documents_of"]
 _TUNED = re.compile(r"\b(sft|lora)\b", re.IGNORECASE)
 
 _SQUAD = ("nemo", "megatron bridge")
-"""Sources whose fine-tuning benchmarks pack SQuAD 1.1: performance summary of NeMo 24.07, inputs packed to 4,096 tokens;
+"""Sources whose fine-tuning benchmarks pack SQuAD 1.1: performance summary of NeMo 24.07, packed to 4,096 tokens;
 Megatron-Bridge, scripts/performance/configs/llama/llama3_llm_finetune.py, ``packed_sequence=True``."""
 
 _TOKENS = 256
