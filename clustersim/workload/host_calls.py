@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from clustersim.workload.arrays import Arrays
 from clustersim.workload.host_waits import is_forward
+from clustersim.workload.layers.loss import LOSS
 from clustersim.workload.op import Collective, Compute, HostLaunch
 
 __all__ = ["LAUNCHES", "Launching", "calls_of", "entry_calls", "host_launch", "num_launches"]
@@ -16,6 +17,7 @@ Launching = Literal["none", "eager", "layers", "modules", "compiled", "cuda_grap
 LAUNCHES = get_args(Launching)
 
 _IN_LAYER = ("tp", "cp", "ep")
+_BY_LAYERS = ("layers", "modules")
 
 
 def num_launches(arrays: Arrays, ops: Sequence[int]) -> int:
@@ -43,8 +45,9 @@ def host_launch(name: str, launching: Launching, calls: Counter[str]) -> HostLau
 def calls_of(arrays: Arrays, ops: Sequence[int], launching: Launching) -> Counter[str]:
     """Calls that issue some ops of one pass.
 
-    A product that computes part by part beside its exchanges is one call with all of them: a ring's messages come with
-    all parts of it but one, and so do parts of a collective, which share its name, but the first.
+    The optimizer, and cross-entropy beside layers in Python, are operators: no layer's code stands around their
+    kernels. A product that computes part by part beside its exchanges is one call with all of them: a ring's messages
+    come with all parts of it but one, and so do parts of a collective, which share its name, but the first.
     """
     calls: Counter[str] = Counter()
     exchanged: set[str] = set()
@@ -52,7 +55,8 @@ def calls_of(arrays: Arrays, ops: Sequence[int], launching: Launching) -> Counte
         op = arrays.ops[arrays.op[k]]
         phase = arrays.phases[arrays.phase[k]]
         captured = launching == "cuda_graphs" and phase != "optimizer"
-        where = "operators" if phase == "optimizer" else "forward" if is_forward(arrays, k, op) else "backward"
+        by_lines = phase == "optimizer" or (launching in _BY_LAYERS and isinstance(op, Compute) and op.name in LOSS)
+        where = "operators" if by_lines else "forward" if is_forward(arrays, k, op) else "backward"
         if isinstance(op, Collective):
             again = op.axis == "tp" and op.name in exchanged
             exchanged.add(op.name)
