@@ -170,12 +170,10 @@ def test_gradients_of_biases_read_those_of_the_outputs(llama: Model, new_shard: 
     """2 bytes a token and feature: 3 h and h in attention, the wide side and h in the MLP, where there are biases."""
     biased = replace(llama, qkv_bias=True, attention_output_bias=True, mlp_bias=True)
     less = tuple(name for name in FUSED if name != "bias")
-    for maker, of in (
-        (attention, lambda s: s.qkv_features + llama.hidden),
-        (mlp, lambda s: s.mlp_in_features + llama.hidden),
-    ):
-        whole, apart = new_shard(biased), new_shard(biased, fusion=less)
-        assert nbytes(maker(apart), "backward") - nbytes(maker(whole), "backward") == 2 * whole.tokens * of(whole)
+    whole, apart = new_shard(biased), new_shard(biased, fusion=less)
+    for maker, features in ((attention, whole.qkv_features), (mlp, whole.mlp_in_features)):
+        more = nbytes(maker(apart), "backward") - nbytes(maker(whole), "backward")
+        assert more == 2 * whole.tokens * (features + llama.hidden)
         assert maker(new_shard(llama, fusion=less)) == maker(new_shard(llama))
 
 
