@@ -7,9 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clustersim.workload.arrays import Arrays
-from clustersim.workload.host_calls import Launching, calls_of, entry_calls, host_launch, num_launches
+from clustersim.workload.host_calls import (
+    Launching,
+    calls_of,
+    captured_ops,
+    entry_calls,
+    graph_calls,
+    host_launch,
+    num_launches,
+)
 from clustersim.workload.host_waits import host_waits
 from clustersim.workload.op import Collective, Compute
 from clustersim.workload.program import Program
@@ -23,6 +32,7 @@ def issue(
     program: Program,
     launching: Launching,
     *,
+    cuda_graphs: Sequence[str] = (),
     fences: Mapping[int, Sequence[int]] | None = None,
     waits_in_layers: bool = False,
     waits_for_messages: bool = False,
@@ -57,6 +67,9 @@ def issue(
         of one step or several; its last op on ``host`` precedes the first of its next round
     launching : str
         of :data:`clustersim.workload.host_calls.LAUNCHES`; ``none``: nothing is added
+    cuda_graphs : Sequence[str], optional
+        modules of :data:`clustersim.workload.captured.CAPTURED` that are graphs by themselves: what a pass has of them
+        is replayed by one layer's call
     fences : Mapping[int, Sequence[int]], optional
         op -> ops whose end the host waits for before it issues it
     waits_in_layers : bool
@@ -81,9 +94,10 @@ def issue(
     if launching == "none":
         return
     arrays = program.arrays()
+    captured = captured_ops(arrays, launching, cuda_graphs)
     stops = host_waits(arrays, fences or {}, counts=launching != "cuda_graphs", layers=waits_in_layers)
     if waits_for_kernels:
-        _issue_in_turn(program, arrays, launching, _groups(arrays, {}, apart=True, hooks=False))
+        _issue_in_turn(program, arrays, launching, captured, _groups(arrays, {}, apart=True, hooks=False))
         return
     before: _Group | None = None
     calls: Counter[str] = Counter()
@@ -93,24 +107,32 @@ def issue(
         if group.waits and calls and before is not None:  # what the host waits for, it has issued
             _add(program, before, launching, calls)
             calls = Counter()
-        calls += calls_of(arrays, group.ops[:at], launching) + Counter(waits=len(group.waits) > 0)
-        if group.opens and group.phase != "optimizer":
-            calls += entry_calls(launching)
+        calls += calls_of(arrays, group.ops[:at], launching, captured) + Counter(waits=len(group.waits) > 0)
+        calls += _entered(group, launching, captured)
         issued = _add(program, group, launching, calls, after=group.waits)
         for k in group.heads(arrays):
             program.depend(k, after=[issued])
-        before, calls = group, calls_of(arrays, group.ops[at:], launching)
+        before, calls = group, calls_of(arrays, group.ops[at:], launching, captured)
     if before is not None and calls:
         program.add(host_launch("launch the rest", launching, calls), stream="host", step=arrays.period - 1)
 
 
-def _issue_in_turn(program: Program, arrays: Arrays, launching: Launching, groups: Sequence[_Group]) -> None:
+def _entered(group: _Group, launching: Launching, captured: NDArray[np.bool_]) -> Counter[str]:
+    """What the host calls as it enters a pass of a layer."""
+    if not group.opens or group.phase == "optimizer":
+        return Counter()
+    replays = launching != "cuda_graphs" and bool(captured[group.ops].any())
+    return entry_calls(launching) + (graph_calls() if replays else Counter())
+
+
+def _issue_in_turn(
+    program: Program, arrays: Arrays, launching: Launching, captured: NDArray[np.bool_], groups: Sequence[_Group]
+) -> None:
     """Each group's calls when all of the group before has run."""
     before: list[int] = []
     for group in groups:
-        calls = calls_of(arrays, group.ops, launching) + Counter(waits=num_launches(arrays, group.ops))
-        if group.opens and group.phase != "optimizer":
-            calls += entry_calls(launching)
+        calls = calls_of(arrays, group.ops, launching, captured) + Counter(waits=num_launches(arrays, group.ops))
+        calls += _entered(group, launching, captured)
         host = _add(program, group, launching, calls, after=before)
         for k in group.heads(arrays):
             program.depend(k, after=[host])
