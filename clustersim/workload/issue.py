@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clustersim.workload.arrays import Arrays
+from clustersim.workload.issue_groups import IssueGroups, issue_groups
 from clustersim.workload.layers.dispatch import TOKEN_COUNTS
-from clustersim.workload.op import Collective, Compute, HostLaunch
+from clustersim.workload.op import Collective, Compute, HostLaunch, Op
 from clustersim.workload.program import Program
 
 __all__ = ["LAUNCHES", "Launching", "issue"]
@@ -19,8 +19,12 @@ __all__ = ["LAUNCHES", "Launching", "issue"]
 Launching = Literal["none", "eager", "modules", "compiled", "cuda_graphs"]
 LAUNCHES = get_args(Launching)
 
-_POINT_TO_POINT = ("send", "recv")
+_Table = NDArray[np.int64]
+"""Calls, a row for each op, place or group."""
+
 _IN_LAYER = ("tp", "cp", "ep")
+_CALLS = ("operators", "half_modules", "compiled", "entries", "graphs", "waits")
+"""Kinds of calls, in the order of the columns of all tables of them."""
 
 
 def issue(
@@ -75,208 +79,111 @@ def issue(
     norm is read with ``item()``), ``core/transformer/moe/token_dispatcher.py`` (counts of tokens are read before they
     are sent).
     """
-    if launching == "none":
-        return
     arrays = program.arrays()
-    stops = _stops(arrays, fences or {}, counts=launching != "cuda_graphs")
-    if waits_for_kernels:
-        _issue_in_turn(program, arrays, launching, _groups(arrays, {}, apart=True, hooks=False))
+    if launching == "none" or not len(arrays):
         return
-    last: int | None = None
-    calls: Counter[str] = Counter()
-    for group in _groups(arrays, stops, apart=waits_for_messages):
-        first = next((k for k in group.ops if isinstance(arrays.ops[arrays.op[k]], Compute)), group.ops[-1])
-        at = group.ops.index(first) + 1
-        calls += _calls(arrays, group.ops[:at], launching) + Counter(waits=len(group.waits) > 0)
-        if group.opens and group.phase != "optimizer":
-            calls += _entry(launching)
-        last = program.add(
-            _op(f"launch {group.phase}", launching, calls),
-            stream="host",
-            after=group.waits,
-            phase=group.phase,
-            micro_batch=group.micro_batch,
-            layer=group.layer,
-            stage=group.stage,
-            step=group.step,
-        )
-        for k in group.heads(arrays):
-            program.depend(k, after=[last])
-        calls = _calls(arrays, group.ops[at:], launching)
-    if last is not None and calls:
-        program.add(_op("launch the rest", launching, calls), stream="host", step=arrays.period - 1)
+    if waits_for_kernels:
+        groups = issue_groups(arrays, {}, apart=True, hooks=False)
+        calls, rest, waits = _in_turn(arrays, groups, launching)
+    else:
+        stops = _stops(arrays, fences or {}, counts=launching != "cuda_graphs")
+        groups = issue_groups(arrays, stops, apart=waits_for_messages)
+        calls, rest, waits = _ahead(arrays, groups, launching)
+    entered = groups.opens & (np.array(arrays.phases)[arrays.phase[groups.lead]] != "optimizer")
+    calls += entered[:, None] * _row(_entry(launching))
+    rows = np.concatenate([arrays.phase[groups.lead][:, None], calls], axis=1)
+    kinds, which = np.unique(rows, axis=0, return_inverse=True)
+    ops = [_op(f"launch {arrays.phases[phase]}", launching, row) for phase, *row in kinds.tolist()]
+    host = program.add_like(groups.lead, ops, which.reshape(-1), stream="host")
+    program.depend_all(waits[:, 0], host[waits[:, 1]])
+    heads = groups.heads(arrays)
+    program.depend_all(host[heads[:, 1]], heads[:, 0])
+    if rest.any():
+        program.add(_op("launch the rest", launching, rest.tolist()), stream="host", step=arrays.period - 1)
 
 
-def _issue_in_turn(program: Program, arrays: Arrays, launching: Launching, groups: Sequence[_Group]) -> None:
-    """Each group's calls when all of the group before has run."""
-    before: list[int] = []
-    for group in groups:
-        calls = _calls(arrays, group.ops, launching) + Counter(waits=_launches(arrays, group.ops))
-        if group.opens and group.phase != "optimizer":
-            calls += _entry(launching)
-        host = program.add(
-            _op(f"launch {group.phase}", launching, calls),
-            stream="host",
-            after=before,
-            phase=group.phase,
-            micro_batch=group.micro_batch,
-            layer=group.layer,
-            stage=group.stage,
-            step=group.step,
-        )
-        for k in group.heads(arrays):
-            program.depend(k, after=[host])
-        before = group.ops
+def _ahead(arrays: Arrays, groups: IssueGroups, launching: Launching) -> tuple[_Table, _Table, _Table]:
+    """Calls of each group, what is left for the end, and what the host waits for, where it runs ahead."""
+    is_kernel = np.array([isinstance(op, Compute) for op in arrays.ops], dtype=bool)[arrays.op[groups.order]]
+    until = _until(_by_op(arrays, lambda op, phase: _calls(op, phase, launching))[groups.order])
+    at = groups.first(is_kernel) + 1
+    calls = np.diff(until[np.append(0, at)], axis=0)
+    calls[np.unique(groups.waits[:, 1])] += _row({"waits": 1})
+    return calls, until[-1] - until[at[-1]], groups.waits
 
 
-def _launches(arrays: Arrays, ops: Sequence[int]) -> int:
-    """Kernels, collectives and messages among some ops."""
-    of = (arrays.ops[arrays.op[k]] for k in ops)
-    return sum(sum(kernel.count for kernel in op.kernels) if isinstance(op, Compute) else 1 for op in of)
+def _in_turn(arrays: Arrays, groups: IssueGroups, launching: Launching) -> tuple[_Table, _Table, _Table]:
+    """The same where each group's calls stand before it and wait for all of the group before."""
+    until = _until(_by_op(arrays, lambda op, phase: _calls(op, phase, launching) | {"waits": _launches(op)}))
+    calls = np.diff(until[groups.begin], axis=0)
+    last = groups.begin[-2]
+    waits = np.stack([groups.order[:last], 1 + groups.group[:last]], axis=1)
+    return calls, 0 * calls[0], waits
 
 
-@dataclass(slots=True)
-class _Group:
-    """Ops that one op of the host stands for, up to its first kernel."""
-
-    phase: str
-    micro_batch: int
-    layer: int
-    stage: int
-    step: int
-    waits: list[int]
-    opens: bool
-    ops: list[int] = field(default_factory=list)
-
-    def heads(self, arrays: Arrays) -> Iterable[int]:
-        """The first op on each stream."""
-        found: dict[int, int] = {}
-        for k in self.ops:
-            found.setdefault(int(arrays.stream[k]), k)
-        return found.values()
+def _until(calls: _Table) -> _Table:
+    """Calls of all places before each, and of all."""
+    return np.concatenate([np.zeros((1, len(_CALLS)), dtype=np.int64), np.cumsum(calls, axis=0)])
 
 
-def _groups(arrays: Arrays, stops: Mapping[int, Sequence[int]], *, apart: bool, hooks: bool = True) -> list[_Group]:
-    """Passes of a layer with the messages before them, in the order of issue; messages by themselves where ``apart``.
-
-    A pass goes on behind a fence as another group. Without ``hooks`` gradients are reduced where the program has it.
-    """
-    groups: list[_Group] = []
-    seen: set[tuple[object, ...]] = set()
-    key: tuple[object, ...] | None = None
-    posted: list[int] = []
-    for k in _order(arrays) if hooks else range(len(arrays)):
-        op = arrays.ops[arrays.op[k]]
-        message = isinstance(op, Collective) and op.kind in _POINT_TO_POINT
-        mine = (arrays.phase[k], arrays.micro_batch[k], arrays.layer[k], arrays.stage[k], arrays.step[k])
-        waits = list(stops.get(k, ()))
-        if message:
-            if key != ("messages",):
-                groups.append(_new(arrays, k, waits, opens=False))
-                key = ("messages",)
-        elif not (hooks and _is_hooked(arrays, k)) and (mine != key or waits or not groups):
-            opens = not _is_hooked(arrays, k) and (mine not in seen or arrays.layer[k] < 0)
-            group = _new(arrays, k, waits + (posted if apart else []), opens=opens)
-            if key == ("messages",) and not group.waits:
-                group.waits, group.ops = groups[-1].waits, groups[-1].ops
-                groups[-1] = group
-            else:
-                groups.append(group)
-            seen.add(mine)
-            if group.phase == "optimizer":  # of several steps in one program each enters its passes again
-                seen.clear()
-            key, posted = mine, []
-        groups[-1].ops.append(k)
-        if message:
-            posted.append(k)
-    return groups
+def _by_op(arrays: Arrays, calls: Callable[[Op, str], Mapping[str, int]]) -> _Table:
+    """A row of calls for each op; those of one kind and phase are looked at once."""
+    code, of = np.unique(arrays.op.astype(np.int64) * len(arrays.phases) + arrays.phase, return_inverse=True)
+    table = [_row(calls(arrays.ops[k // len(arrays.phases)], arrays.phases[k % len(arrays.phases)])) for k in code]
+    rows: _Table = np.stack(table)[of.reshape(-1)]
+    return rows
 
 
-def _new(arrays: Arrays, k: int, waits: list[int], *, opens: bool) -> _Group:
-    return _Group(
-        phase=arrays.phases[arrays.phase[k]],
-        micro_batch=int(arrays.micro_batch[k]),
-        layer=int(arrays.layer[k]),
-        stage=int(arrays.stage[k]),
-        step=int(arrays.step[k]),
-        waits=waits,
-        opens=opens,
-    )
+def _row(calls: Mapping[str, int]) -> _Table:
+    return np.array([calls.get(name, 0) for name in _CALLS], dtype=np.int64)
 
 
-def _order(arrays: Arrays) -> list[int]:
-    """Ops in the order of their issue: that of the program, but reductions of gradients where they are due."""
-    place = [(k, 0) for k in range(len(arrays))]
-    hooked = {k for k in np.flatnonzero(arrays.micro_batch < 0).tolist() if _is_hooked(arrays, k)}
-    for b, a in arrays.edges[np.isin(arrays.edges[:, 1], list(hooked))].tolist():
-        place[a] = max(place[a] if place[a][1] else (-1, a), (place[b][0], a))
-    return sorted(range(len(arrays)), key=place.__getitem__) if hooked else list(range(len(arrays)))
-
-
-def _is_hooked(arrays: Arrays, k: int) -> bool:
-    """Whether it reduces gradients when they are whole: the pass that makes them issues it, whatever stands between."""
-    return (
-        int(arrays.micro_batch[k]) < 0
-        and arrays.phases[arrays.phase[k]] == "backward"
-        and arrays.streams[arrays.stream[k]] != "compute"
-    )
+def _launches(op: Op) -> int:
+    """Kernels of a block; a collective or message is one."""
+    return sum(kernel.count for kernel in op.kernels) if isinstance(op, Compute) else 1
 
 
 def _stops(arrays: Arrays, fences: Mapping[int, Sequence[int]], *, counts: bool) -> dict[int, Sequence[int]]:
     """Ops before which the host waits, with what for; ``counts`` of the tokens for experts are read by it."""
     stops = dict(fences)
+    told = np.array([isinstance(op, Collective) and op.name == TOKEN_COUNTS for op in arrays.ops], dtype=bool)
+    sent = np.array([isinstance(op, Collective) and op.kind == "all_to_all" for op in arrays.ops], dtype=bool)
     read: dict[tuple[int, int], int] = {}
-    for k in range(len(arrays)) if counts else ():
-        op = arrays.ops[arrays.op[k]]
+    for k in np.flatnonzero((told | sent)[arrays.op]).tolist() if counts and told.any() else ():
         at = int(arrays.micro_batch[k]), int(arrays.layer[k])
-        if isinstance(op, Collective) and op.name == TOKEN_COUNTS:
+        if told[arrays.op[k]]:
             read[at] = k
-        elif isinstance(op, Collective) and op.kind == "all_to_all" and at in read:
+        elif at in read:
             stops[k] = (*stops.get(k, ()), read.pop(at))
     return stops
 
 
-def _op(name: str, launching: Launching, calls: Counter[str]) -> HostLaunch:
-    return HostLaunch(
-        name=name,
-        kind=launching,
-        operators=calls["operators"],
-        half_modules=calls["half_modules"],
-        compiled=calls["compiled"],
-        entries=calls["entries"],
-        graphs=calls["graphs"],
-        waits=calls["waits"],
-    )
+def _op(name: str, launching: Launching, calls: Sequence[int]) -> HostLaunch:
+    of: dict[str, Any] = dict(zip(_CALLS, calls, strict=True))
+    return HostLaunch(name=name, kind=launching, **of)
 
 
-def _calls(arrays: Arrays, ops: Sequence[int], launching: Launching) -> Counter[str]:
-    """Calls that issue some ops."""
-    calls: Counter[str] = Counter()
-    for k in ops:
-        op = arrays.ops[arrays.op[k]]
-        phase = arrays.phases[arrays.phase[k]]
-        captured = launching == "cuda_graphs" and phase != "optimizer"
-        if isinstance(op, Collective):
-            calls["half_modules"] += 2 * (not (captured and op.axis in _IN_LAYER))
-        elif isinstance(op, Compute) and not captured:
-            products = sum(kernel.count for kernel in op.kernels if kernel.kind != "memory")
-            passes = sum(kernel.count for kernel in op.kernels if kernel.kind == "memory")
-            if phase == "optimizer" or launching == "eager":
-                calls["operators"] += products + passes
-            elif launching == "modules":
-                forward = op.recomputed or not phase.startswith("backward")
-                calls["half_modules"] += products * (2 if forward else 1)
-                calls["operators"] += passes
-            else:
-                calls["operators"] += products
-                calls["compiled"] += passes
-        elif not isinstance(op, Compute):
-            calls["operators"] += 1
-    return calls
+def _calls(op: Op, phase: str, launching: Launching) -> dict[str, int]:
+    """Calls that issue an op."""
+    captured = launching == "cuda_graphs" and phase != "optimizer"
+    if isinstance(op, Collective):
+        return {} if captured and op.axis in _IN_LAYER else {"half_modules": 2}
+    if not isinstance(op, Compute):
+        return {"operators": 1}
+    if captured:
+        return {}
+    products = sum(kernel.count for kernel in op.kernels if kernel.kind != "memory")
+    passes = sum(kernel.count for kernel in op.kernels if kernel.kind == "memory")
+    if phase == "optimizer" or launching == "eager":
+        return {"operators": products + passes}
+    if launching == "modules":
+        forward = op.recomputed or not phase.startswith("backward")
+        return {"half_modules": products * (2 if forward else 1), "operators": passes}
+    return {"operators": products, "compiled": passes}
 
 
-def _entry(launching: Launching) -> Counter[str]:
+def _entry(launching: Launching) -> dict[str, int]:
     """What entering a pass of a layer takes by itself."""
     if launching == "compiled":
-        return Counter(entries=1)
-    return Counter(graphs=1, half_modules=2) if launching == "cuda_graphs" else Counter()
+        return {"entries": 1}
+    return {"graphs": 1, "half_modules": 2} if launching == "cuda_graphs" else {}
