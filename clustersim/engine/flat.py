@@ -67,7 +67,7 @@ def flatten(arrays: Arrays, rounds: int) -> Flat:
     n = len(arrays)
     total = n * rounds
     edges = _all_edges(arrays, rounds)
-    before, after = _direct(edges, total).T
+    before, after = _direct(edges, np.tile(arrays.stream, rounds).astype(np.int64)).T
     released = np.bincount(before, minlength=total)
     targets = after[np.argsort(before, kind="stable")].tolist()
     successors, first = [], 0
@@ -110,16 +110,34 @@ def flatten(arrays: Arrays, rounds: int) -> Flat:
     )
 
 
-def _direct(edges: NDArray[np.int64], num_ops: int) -> NDArray[np.int64]:
-    """Edges without those that two others imply, as far as neighbours in the list of an op's predecessors show it."""
-    key = edges[:, 1] * num_ops + edges[:, 0]
-    pair = np.flatnonzero(edges[1:, 1] == edges[:-1, 1])
-    first, second = edges[pair, 0], edges[pair + 1, 0]
+def _direct(edges: NDArray[np.int64], stream: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Edges without those that a way over one further op and along its stream implies.
+
+    Where c waits for a and for b, and b stands on its stream behind an op that waits for a or for what stands on the
+    stream of a behind it, c need not wait for a itself.
+
+    Parameters
+    ----------
+    edges : NDArray[int64], shape (E, 2)
+        (before, after), sorted by ``after``, without cycles
+    stream : NDArray[int64], shape (N,)
+        of each op; those of one stream stand in the order of their numbers and wait for each other
+    """
+    num_ops, num_streams = len(stream), int(stream.max(initial=-1)) + 1
+    before, after = edges.T
+    # by stream, the first op on it that waits for an op, and the last op on it that an op waits for
+    next_on = np.full((num_streams, num_ops), num_ops, dtype=np.int64)
+    last_on = np.full((num_streams, num_ops), -1, dtype=np.int64)
+    next_on[stream[after[::-1]], before[::-1]] = after[::-1]  # where several are assigned, the last one stays
+    by_before = np.argsort(before, kind="stable")
+    last_on[stream[before[by_before]], after[by_before]] = before[by_before]
+    for s in range(num_streams):
+        ops = np.flatnonzero(stream == s)[::-1]
+        next_on[:, ops] = np.minimum.accumulate(next_on[:, ops], axis=1)
+    several = np.flatnonzero(np.bincount(after, minlength=num_ops)[after] > 1)
     implied = np.zeros(len(edges), dtype=bool)
-    for before, after, which in ((first, second, pair), (second, first, pair + 1)):
-        wanted = after * num_ops + before
-        at = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
-        implied[which[key[at] == wanted]] = True
+    for following, latest in zip(next_on, last_on, strict=True):
+        implied[several] |= following[before[several]] <= latest[after[several]]
     return edges[~implied]
 
 
