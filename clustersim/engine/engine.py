@@ -140,7 +140,10 @@ class Engine:
             activity
             for then, bucket in self._active.items()
             for activity in bucket
-            if activity.due == then and type(activity) is Activity and activity.owner.spec.job == job
+            if activity.held == then
+            and activity.due >= 0
+            and type(activity) is Activity
+            and activity.owner.spec.job == job
         }
         stopped_at = {
             (activity.owner, activity.number): (activity.signature.phase, activity.due) for activity in stopped
@@ -165,8 +168,8 @@ class Engine:
     def _cut_stretches(self, lane: Lane, now: int) -> None:
         """Leave strands as they are now, their ops in progress as plain ones."""
         for stretch in lane.stretches:
-            place, _ = stretch.place(now, begun=False)
-            lane.played.append((stretch.first, place + 1, stretch.since, stretch.taken))
+            stretch.play(stretch.place(now, begun=False)[0] + 1)
+            stretch.unbend()
             stretch.due = -1
         lane.stretches.clear()
         lane.write(now)
@@ -328,6 +331,8 @@ class Engine:
                             self._end_stretch(activity)
                         else:
                             self._finish(activity, now)
+                    elif activity.due > now and activity.held == now:  # it was slowed since
+                        self._push(activity, now, activity.due - now)
             if special:
                 starting, special = special, []
                 self._special = special
@@ -365,6 +370,9 @@ class Engine:
 
     def _push(self, activity: Activity | Stretch, now: int, took: int) -> None:
         then = activity.due = min(now + took, _NEVER)
+        if now < activity.held <= then:
+            return
+        activity.held = then
         active = self._active
         if then in active:
             active[then].append(activity)
@@ -422,34 +430,39 @@ class Engine:
         self._push(stretch, now, stretch.end - now)
 
     def _end_stretch(self, stretch: Stretch) -> None:
-        lane, strands, first = stretch.lane, stretch.strands, stretch.first
-        last = strands.stop[first]
-        lane.played.append((first, last, stretch.since, stretch.taken))
+        lane = stretch.lane
+        stretch.unbend()
+        stretch.play(stretch.last)
         del lane.stretches[stretch]
-        self._release(lane, int(strands.ops[last - 1]))
+        self._release(lane, int(stretch.strands.ops[stretch.last - 1]))
 
     def _go_on(self, lane: Lane, now: int) -> None:
         """SMs were taken from strands in progress or given back: what is left of them goes on at its new speed."""
         strands = lane.strands
-        for stretch in list(lane.stretches):
+        for stretch in lane.stretches:
             place, begun = stretch.place(now, begun=True)
             if stretch.taken == lane.taken or place >= strands.slowed[place]:
                 continue
-            if place > stretch.first:
-                lane.played.append((stretch.first, place, stretch.since, stretch.taken))
-            op = int(strands.ops[place])
-            if begun == now or not strands.is_slowed(place):
-                stretch.first, stretch.since, stretch.taken = place, begun, lane.taken
-                self._push(stretch, now, stretch.end - now)
-            else:
-                del lane.stretches[stretch]
-                stretch.due = -1
-                signature = lane.unshared[lane.kind[op]]
-                assert signature is not None
-                took, cap = signature.beside(stretch.taken, lane.num_sms)
-                activity = lane.running[op] = Activity(lane, op, signature, cap, begun)
-                lane.start[op] = begun
-                self._push(activity, now, begun + took - now)
+            if place >= stretch.first:
+                stretch.unbend()
+                stretch.play(place)
+                op = int(strands.ops[place])
+                stretch.first, stretch.since = place, begun
+                if begun < now and strands.is_slowed(place):
+                    signature = lane.unshared[lane.kind[op]]
+                    assert signature is not None
+                    stretch.bent = Activity(
+                        lane, op, signature, signature.beside(stretch.taken, lane.num_sms)[1], begun
+                    )
+                    lane.start[op] = begun
+                    stretch.first = place + 1
+            bent, stretch.taken = stretch.bent, lane.taken
+            if bent is not None:
+                _, rate = bent.signature.beside(lane.taken, lane.num_sms)
+                if rate != bent.rate:
+                    self._rate(bent, rate, now)
+                stretch.since = bent.since + -(-bent.left // bent.rate)
+            self._push(stretch, now, stretch.end - now)
 
     def _meet(self, meeting: Rendezvous, k: int, now: int) -> None:
         """The last member has arrived: the collective starts for all."""
@@ -510,15 +523,19 @@ class Engine:
         if self.sharing.changed:
             self.sharing.settle(rates)
         for activity, rate in rates.items():
-            key = activity.owner, activity.number, activity.signature.phase
-            log = self.history.get(key)
-            if log is None:
-                log = self.history[key] = [(activity.since, activity.rate, -1)]
-            if log[-1][0] == now:
-                log[-1] = (now, rate, activity.limit)
-            else:
-                log.append((now, rate, activity.limit))
-                activity.left -= activity.rate * (now - activity.since)
-                activity.since = now
-            activity.rate = rate
+            self._rate(activity, rate, now)
             self._push(activity, now, -(-activity.left // rate))
+
+    def _rate(self, activity: Activity, rate: int, now: int) -> None:
+        """From now on an op in progress runs at another rate."""
+        key = activity.owner, activity.number, activity.signature.phase
+        log = self.history.get(key)
+        if log is None:
+            log = self.history[key] = [(activity.since, activity.rate, -1)]
+        if log[-1][0] == now:
+            log[-1] = (now, rate, activity.limit)
+        else:
+            log.append((now, rate, activity.limit))
+            activity.left -= activity.rate * (now - activity.since)
+            activity.since = now
+        activity.rate = rate

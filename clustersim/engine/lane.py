@@ -112,7 +112,12 @@ class Lane:
 
     def write(self, now: int) -> None:
         """Write start and end of what has been played of strands, that in progress as far as it has started."""
-        begun = [(s.first, s.place(now, begun=True)[0] + 1, s.since, s.taken) for s in self.stretches]
+        begun = []
+        for stretch in self.stretches:
+            if stretch.bent is not None:
+                self.end[stretch.bent.number] = stretch.since
+            if stretch.first < stretch.last:
+                begun.append((stretch.first, stretch.place(now, begun=True)[0] + 1, stretch.since, stretch.taken))
         self.strands.write([*self.played, *begun], self.start, self.end)
         self.played.clear()
 

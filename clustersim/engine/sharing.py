@@ -34,11 +34,13 @@ class Activity:
         instant of the last change of rate [ns]
     due : int
         instant at which it will end at this rate [ns]; -1 once it has
+    held : int
+        instant at which the clock will next look at it [ns], not after ``due``; -1 before it is on the clock
     limit : int
         resource that holds it below ``cap``, -1 when none does
     """
 
-    __slots__ = ("cap", "demands", "due", "left", "limit", "number", "owner", "rate", "signature", "since")
+    __slots__ = ("cap", "demands", "due", "held", "left", "limit", "number", "owner", "rate", "signature", "since")
 
     def __init__(self, owner: Any, number: int, signature: Signature, cap: int, now: int) -> None:
         self.owner = owner
@@ -51,6 +53,7 @@ class Activity:
         self.since = now
         self.limit = -1
         self.due = -1
+        self.held = -1
 
 
 class Sharing:

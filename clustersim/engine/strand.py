@@ -2,7 +2,7 @@
 
 When the first of them starts, all their times are known: one event at the end of the strand stands for all of it. What
 can change them is only that a collective takes SMs of the lane, or gives them back; the stretch of the strand that is
-left then goes on at its new speed.
+left then goes on at its new speed, the op in progress with the work that is left of it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from clustersim.engine.flat import Flat
 
 if TYPE_CHECKING:
     from clustersim.engine.lane import Lane
+    from clustersim.engine.sharing import Activity
 
 __all__ = ["Strands", "Stretch", "find_strands"]
 
@@ -117,38 +118,61 @@ class Stretch:
     strands : Strands
         those of the lane
     first : int
-        place of its first op
+        place of its first op that runs at one speed throughout
+    last : int
+        place behind the last op of the strand
     since : int
-        when that started [ns]
+        when the first op starts [ns], and ``bent`` ends
     taken : int
         SMs that collectives hold of the lane
-    due : int
-        instant of its end [ns]; -1 once it has ended or been cut
+    bent : Activity or None
+        the op before the first, whose speed has changed while it ran
+    due, held : int
+        as those of :class:`~clustersim.engine.sharing.Activity`
     """
 
-    __slots__ = ("due", "first", "lane", "since", "strands", "taken")
+    __slots__ = ("bent", "due", "first", "held", "lane", "last", "since", "strands", "taken")
 
     def __init__(self, lane: Lane, first: int, since: int, taken: int) -> None:
         self.lane = lane
         self.strands = lane.strands
         self.first = first
+        self.last = lane.strands.stop[first]
         self.since = since
         self.taken = taken
+        self.bent: Activity | None = None
         self.due = -1
+        self.held = -1
 
     @property
     def end(self) -> int:
         """When it will have been played [ns]."""
         begins = self.strands.begins(self.taken)
-        return self.since + begins[self.strands.stop[self.first]] - begins[self.first]
+        return self.since + begins[self.last] - begins[self.first]
 
     def place(self, now: int, *, begun: bool) -> tuple[int, int]:
-        """(place of the op in progress, when it started [ns]); one that starts now counts where ``begun``."""
+        """(place of the op in progress, when it started [ns]); one that starts now counts where ``begun``.
+
+        While ``bent`` runs, the place of that and the last change of its speed.
+        """
+        bent = self.bent
+        if bent is not None and (now < self.since or (now == self.since and not begun)):
+            return self.first - 1, bent.since
         begins = self.strands.begins(self.taken)
         shift = self.since - begins[self.first]
-        last = self.strands.stop[self.first]
-        place = (bisect_right if begun else bisect_left)(begins, now - shift, self.first + 1, last) - 1
+        place = (bisect_right if begun else bisect_left)(begins, now - shift, self.first + 1, self.last) - 1
         return place, begins[place] + shift
+
+    def unbend(self) -> None:
+        """Write the end of an op whose speed has changed; what is played from here on runs at one speed."""
+        if self.bent is not None:
+            self.lane.end[self.bent.number] = self.since
+            self.bent = None
+
+    def play(self, until: int) -> None:
+        """Leave to the lane what has been played, up to the op before a place."""
+        if until > self.first:
+            self.lane.played.append((self.first, until, self.since, self.taken))
 
 
 def find_strands(
