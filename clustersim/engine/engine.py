@@ -3,6 +3,8 @@
 At an instant all completions are collected first, then what they make ready, then the grants of pools in key order;
 this repeats until the instant is quiet, and then every touched component of the shared resources is solved once. So the
 order in which events were inserted never matters.
+
+A plain op ends when it was said to, whatever happens: its end is told ahead to those that wait for it and is no event.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import simpy
 from simpy.events import NORMAL, URGENT, Event, EventPriority
 
@@ -105,11 +108,13 @@ class Engine:
         self._limits = limits or Limits()
         self._shuffle = shuffle
         self._progress = progress
-        self._timed: dict[int, list[tuple[Lane, int]]] = {}
+        self._timed: dict[int, list[tuple[Lane, int]]] = {}  # ops that start then, and ends that give back to pools
         self._active: dict[int, list[Activity | Stretch]] = {}
         self._special: list[tuple[Lane, int]] = []
         self._elastic: list[tuple[Lane, int]] = []
         self._recapped: dict[Lane, None] = {}
+        self._handled = -1  # the last instant
+        self._told = 0  # the last end that was told ahead
         self._callbacks: list[Any] = [self._instant]
         self._check_at = min(256, self._limits.num_events)
         self._wall_end = time.monotonic() + self._limits.wall_s
@@ -159,7 +164,9 @@ class Engine:
             lane.gives = None
             lane.successors = [[]] * len(lane.end)  # what is still on the clock releases nothing
             for i, begun in enumerate(lane.start):
-                if begun >= 0 and (lane.end[i] < 0 or lane.end[i] > now):
+                if begun > now or begun == now > self._handled:  # it was told ahead
+                    lane.start[i] = lane.end[i] = -1
+                elif begun >= 0 and (lane.end[i] < 0 or lane.end[i] > now):
                     self._cut(lane, i, stopped_at, now)
                     lane.end[i] = now
         self.stores.forget(gone)
@@ -251,6 +258,8 @@ class Engine:
         gc.disable()
         try:
             self.env.run()
+            if self._told > self.env.now:
+                self.env.run(until=self._told)
         finally:
             if collecting:
                 gc.enable()
@@ -269,8 +278,12 @@ class Engine:
 
     def _write(self) -> None:
         """Bring starts and ends of all lanes up to now."""
+        now = int(self.env.now)
         for lane in self.lanes:
-            lane.write(int(self.env.now))
+            lane.write(now)
+            starts = np.frombuffer(lane.start, dtype=np.int64)
+            if (ahead := starts > now).any():  # stopped before what was told ahead
+                starts[ahead] = np.frombuffer(lane.end, dtype=np.int64)[ahead] = -1
 
     def _too_long(self, _: Event) -> None:
         self._write()
@@ -289,37 +302,24 @@ class Engine:
     def _instant(self, _: Event) -> None:
         now: int = self.env.now  # type: ignore[assignment]  # whole nanoseconds throughout
         self.num_events += 1
+        self._handled = now
         timed, active, special, elastic = self._timed, self._active, self._special, self._elastic
         shuffle = self._shuffle
         while True:
-            ended = timed.pop(now, None)
-            if ended is not None:
+            come = timed.pop(now, None)
+            if come is not None:
                 if shuffle is not None:
-                    shuffle(ended)
-                schedule, event, callbacks = self.env.schedule, _Instant, self._callbacks
-                # inlined for speed: a plain op, which ends when it was said to, releases plain ops
-                for lane, i in ended:
-                    waits = lane.waits
-                    if lane.gives is not None and i in lane.gives:
-                        self.stores.give(lane, i)
-                    for j in lane.successors[i]:
-                        waits[j] -= 1
-                        if not waits[j]:
-                            took = lane.ns[j]
-                            if took >= 0:
-                                then = now + took
-                                lane.start[j] = now
-                                lane.end[j] = then
-                                if then in timed:
-                                    timed[then].append((lane, j))
-                                else:
-                                    timed[then] = [(lane, j)]
-                                    if then not in active:
-                                        schedule(event(callbacks), NORMAL, took)
-                            elif took in _LATE:
-                                elastic.append((lane, j))
-                            else:
-                                special.append((lane, j))
+                    shuffle(come)
+                for lane, j in come:
+                    if self.cancelled and lane in self.cancelled:
+                        continue
+                    if lane.end[j] == now:
+                        self.stores.give(lane, j)
+                        self._release(lane, j, now, now)
+                    elif lane.ns[j] in _LATE:
+                        elastic.append((lane, j))
+                    else:
+                        special.append((lane, j))
             finished = active.pop(now, None) if active else None
             if finished is not None:
                 if shuffle is not None:
@@ -328,7 +328,7 @@ class Engine:
                     if activity.due == now:
                         activity.due = -1
                         if isinstance(activity, Stretch):
-                            self._end_stretch(activity)
+                            self._end_stretch(activity, now)
                         else:
                             self._finish(activity, now)
                     elif activity.due > now and activity.held == now:  # it was slowed since
@@ -381,29 +381,56 @@ class Engine:
             if then not in self._timed and then != _NEVER:
                 self.env.schedule(_Instant(self._callbacks), NORMAL, took)
 
-    def _release(self, lane: Lane, i: int) -> None:
-        if lane.gives is not None and i in lane.gives:
-            self.stores.give(lane, i)
-        waits = lane.waits
-        for j in lane.successors[i]:
-            waits[j] -= 1
-            if not waits[j]:
-                if lane.ns[j] in _LATE:
+    def _release(self, lane: Lane, i: int, at: int, now: int) -> None:
+        """An op ends at ``at``, which may be later than now: what waits for nothing else starts then."""
+        waits, behind, ns, successors = lane.waits, lane.behind, lane.ns, lane.successors
+        gives, strands = lane.gives, lane.strands
+        ends = [(i, at)]
+        for i, at in ends:  # grows while it is walked
+            for j in successors[i]:
+                if behind[j] < at:
+                    behind[j] = at
+                waits[j] -= 1
+                if waits[j]:
+                    continue
+                took, begin = ns[j], behind[j]
+                if took >= 0:
+                    end = begin + took
+                    lane.start[j] = begin
+                    lane.end[j] = end
+                    if gives is not None and j in gives:
+                        self._plan(lane, j, end, now)
+                    else:
+                        ends.append((j, end))
+                elif took == STRUNG and not strands.slowed[strands.at[j]]:
+                    ends.append(lane.play(j, begin))
+                elif begin > now:
+                    self._plan(lane, j, begin, now)
+                elif took in _LATE:
                     self._elastic.append((lane, j))
                 else:
                     self._special.append((lane, j))
+        if len(ends) > 1 or ends[0][1] > now:
+            self._told = max(self._told, *(at for _, at in ends))
+
+    def _plan(self, lane: Lane, j: int, then: int, now: int) -> None:
+        """Look at an op at an instant, now or later."""
+        if then in self._timed:
+            self._timed[then].append((lane, j))
+        else:
+            self._timed[then] = [(lane, j)]
+            if then not in self._active:
+                self.env.schedule(_Instant(self._callbacks), NORMAL, then - now)
 
     def _begin(self, lane: Lane, j: int, kind: int, now: int) -> None:
         if kind >= 0:
             then = now + kind
             lane.start[j] = now
             lane.end[j] = then
-            if then in self._timed:
-                self._timed[then].append((lane, j))
+            if lane.gives is not None and j in lane.gives:
+                self._plan(lane, j, then, now)
             else:
-                self._timed[then] = [(lane, j)]
-                if then not in self._active:
-                    self.env.schedule(_Instant(self._callbacks), NORMAL, kind)
+                self._release(lane, j, then, now)
         elif kind in _LATE:
             self._elastic.append((lane, j))
         elif kind == COLLECTIVE:
@@ -425,16 +452,19 @@ class Engine:
         self._push(activity, now, took)
 
     def _begin_stretch(self, lane: Lane, j: int, now: int) -> None:
+        if not lane.strands.slowed[lane.strands.at[j]]:
+            self._release(lane, *lane.play(j, now), now)
+            return
         stretch = Stretch(lane, lane.strands.at[j], now, lane.taken)
         lane.stretches[stretch] = None
         self._push(stretch, now, stretch.end - now)
 
-    def _end_stretch(self, stretch: Stretch) -> None:
+    def _end_stretch(self, stretch: Stretch, now: int) -> None:
         lane = stretch.lane
         stretch.unbend()
         stretch.play(stretch.last)
         del lane.stretches[stretch]
-        self._release(lane, int(stretch.strands.ops[stretch.last - 1]))
+        self._release(lane, int(stretch.strands.ops[stretch.last - 1]), now, now)
 
     def _go_on(self, lane: Lane, now: int) -> None:
         """SMs were taken from strands in progress or given back: what is left of them goes on at its new speed."""
@@ -493,7 +523,7 @@ class Engine:
         if type(owner) is Lane:
             owner.end[k] = now
             del owner.running[k]
-            self._release(owner, k)
+            self._ended(owner, k, now)
             return
         signature = activity.signature
         if signature.then is not None:
@@ -507,7 +537,12 @@ class Engine:
                 lane.taken -= num_sms
                 if lane.running or lane.stretches:
                     self._recapped[lane] = None
-            self._release(lane, ops[k])
+            self._ended(lane, ops[k], now)
+
+    def _ended(self, lane: Lane, i: int, now: int) -> None:
+        if lane.gives is not None and i in lane.gives:
+            self.stores.give(lane, i)
+        self._release(lane, i, now, now)
 
     def _settle(self, now: int) -> None:
         """Decide the rates that changed at this instant, and so when those ops will end."""

@@ -25,6 +25,8 @@ class Lane:
     ----------
     waits : bytearray or list[int]
         by op, predecessors that have not ended
+    behind : array of int64
+        by op, the latest end of those among its predecessors whose end is known [ns]
     ns : list[int]
         by op, its duration [ns], or one of the codes above
     granted : dict[int, int]
@@ -50,6 +52,7 @@ class Lane:
     """
 
     __slots__ = (
+        "behind",
         "end",
         "flat",
         "gives",
@@ -89,6 +92,7 @@ class Lane:
         self.spec = spec
         self.flat = flat
         self.waits = flat.num_before[:]
+        self.behind = array("q", bytes(8 * len(flat)))
         self.ns = ns
         self.granted = granted
         self.op = role.op_list
@@ -109,6 +113,14 @@ class Lane:
         self.strands = strands
         self.stretches: dict[Stretch, None] = {}
         self.played: list[Played] = []
+
+    def play(self, op: int, begin: int) -> tuple[int, int]:
+        """Play a strand that nothing slows, from its first op; (its last op, the end of that [ns])."""
+        strands = self.strands
+        first = strands.at[op]
+        last, begins = strands.stop[first], strands.begins(0)
+        self.played.append((first, last, begin, 0))
+        return int(strands.ops[last - 1]), begin + begins[last] - begins[first]
 
     def write(self, now: int) -> None:
         """Write start and end of what has been played of strands, that in progress as far as it has started."""
