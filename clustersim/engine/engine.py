@@ -9,7 +9,6 @@ A plain op ends when it was said to, whatever happens: its end is told ahead to 
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
@@ -27,6 +26,7 @@ from clustersim.engine.scene import ONE, Scene, Signature
 from clustersim.engine.sharing import Activity, Sharing
 from clustersim.engine.stores import Stores
 from clustersim.engine.strand import Stretch
+from clustersim.garbage import uncollected
 
 __all__ = ["Engine"]
 
@@ -162,7 +162,7 @@ class Engine:
             lane.running.clear()
             lane.taken = 0
             lane.gives = None
-            lane.successors = [[]] * len(lane.end)  # what is still on the clock releases nothing
+            lane.first_target = [0] * (1 + len(lane.end))  # what is still on the clock releases nothing
             for i, begun in enumerate(lane.start):
                 if begun > now or begun == now > self._handled:  # it was told ahead
                     lane.start[i] = lane.end[i] = -1
@@ -241,6 +241,7 @@ class Engine:
 
         self.env.schedule(_Instant([handle]), priority=URGENT, delay=when - self.env.now)
 
+    @uncollected()
     def run(self) -> None:
         """Play until nothing is left, or until the limit of simulated time.
 
@@ -253,16 +254,11 @@ class Engine:
         """
         if self._limits.simulated_s < float("inf"):
             self.env.schedule(_Instant([self._too_long]), _LAST, round(self._limits.simulated_s * 1e9))
-        # the loop makes many small objects and no cycles: the collector would walk them for nothing
-        collecting = gc.isenabled()
-        gc.disable()
         try:
             self.env.run()
             if self._told > self.env.now:
                 self.env.run(until=self._told)
         finally:
-            if collecting:
-                gc.enable()
             self._write()
         waiting = wait_for(self)
         if waiting:
@@ -383,11 +379,11 @@ class Engine:
 
     def _release(self, lane: Lane, i: int, at: int, now: int) -> None:
         """An op ends at ``at``, which may be later than now: what waits for nothing else starts then."""
-        waits, behind, ns, successors = lane.waits, lane.behind, lane.ns, lane.successors
-        gives, strands = lane.gives, lane.strands
+        waits, behind, ns, targets = lane.waits, lane.behind, lane.ns, lane.targets
+        first, gives, strands = lane.first_target, lane.gives, lane.strands
         ends = [(i, at)]
         for i, at in ends:  # grows while it is walked
-            for j in successors[i]:
+            for j in targets[first[i] : first[i + 1]]:
                 if behind[j] < at:
                     behind[j] = at
                 waits[j] -= 1

@@ -25,8 +25,9 @@ class Flat:
         times that it is played
     edges : NDArray[int64], shape (E, 2)
         (before, after) over all rounds, sorted by ``after``
-    successors : list[list[int]]
-        without what follows from others: where b waits for a and c for both, c stands after b only
+    targets, first_target : list[int]
+        of op i, ``targets[first_target[i] : first_target[i + 1]]`` wait for it, without those of which others imply it:
+        where b waits for a and c for both, c stands after b only
     num_before : bytearray or list[int]
         predecessors of each op among these; a template to copy
     follower : NDArray[int64], shape (N,)
@@ -47,7 +48,8 @@ class Flat:
     arrays: Arrays
     rounds: int
     edges: NDArray[np.int64]
-    successors: list[list[int]]
+    targets: list[int]
+    first_target: list[int]
     num_before: bytearray | list[int]
     follower: NDArray[np.int64]
     roots: list[int]
@@ -59,7 +61,7 @@ class Flat:
     giving: dict[int, list[tuple[str, int]]]
 
     def __len__(self) -> int:
-        return len(self.successors)
+        return len(self.slot)
 
 
 def flatten(arrays: Arrays, rounds: int) -> Flat:
@@ -69,11 +71,6 @@ def flatten(arrays: Arrays, rounds: int) -> Flat:
     edges = _all_edges(arrays, rounds)
     before, after = _direct(edges, np.tile(arrays.stream, rounds).astype(np.int64)).T
     released = np.bincount(before, minlength=total)
-    targets = after[np.argsort(before, kind="stable")].tolist()
-    successors, first = [], 0
-    for last in np.cumsum(released).tolist():
-        successors.append(targets[first:last])
-        first = last
     count = np.bincount(after, minlength=total)
     alone = (released[before] == 1) & (count[after] == 1)
     follower = np.full(total, -1, dtype=np.int64)
@@ -97,7 +94,8 @@ def flatten(arrays: Arrays, rounds: int) -> Flat:
         arrays=arrays,
         rounds=rounds,
         edges=edges,
-        successors=successors,
+        targets=after[np.argsort(before, kind="stable")].tolist(),
+        first_target=np.append(0, np.cumsum(released)).tolist(),
         num_before=bytearray(count.astype(np.uint8).tobytes()) if small else count.tolist(),
         follower=follower,
         roots=np.flatnonzero(count == 0).tolist(),

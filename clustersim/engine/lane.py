@@ -54,6 +54,7 @@ class Lane:
     __slots__ = (
         "behind",
         "end",
+        "first_target",
         "flat",
         "gives",
         "granted",
@@ -72,8 +73,8 @@ class Lane:
         "stores",
         "strands",
         "stretches",
-        "successors",
         "taken",
+        "targets",
         "unshared",
         "waits",
     )
@@ -98,7 +99,8 @@ class Lane:
         self.op = role.op_list
         self.kind = kind
         self.gives = flat.giving or None
-        self.successors = flat.successors
+        self.targets = flat.targets
+        self.first_target = flat.first_target
         self.slot = flat.slot
         self.sequence = flat.sequence
         self.start = array("q", b"\xff" * 8 * len(flat))

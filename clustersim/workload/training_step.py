@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from clustersim.garbage import uncollected
 from clustersim.workload.case import Case
 from clustersim.workload.checkpoint.save import buffer, usual_rounds
 from clustersim.workload.context import places
@@ -32,6 +33,7 @@ from clustersim.workload.variants import Difference, variants
 __all__ = ["shard_of", "training_step"]
 
 
+@uncollected()
 def training_step(
     model: Model,
     plan: ParallelPlan,
