@@ -53,8 +53,8 @@ class Program:
         self._keys: dict[str, int] = {}
         self._pools: dict[str, int] = {}
         self._rows = Table(len(_COLUMNS))
-        self._waits = Table(2)
-        self._carries = Table(2)
+        self._waits = Table(2, ordered=False)
+        self._carries = Table(2, ordered=False)
         self._memory = Table(4)
         self._pool_use = Table(4)
         self._step = 0  # that of the next op
