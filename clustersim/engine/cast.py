@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.flat import Flat
+from clustersim.engine.knot import Knots, find_knots, numbered
 from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, STRUNG, Lane, Rendezvous
 from clustersim.engine.local import paths
 from clustersim.engine.role import Role
@@ -19,14 +20,17 @@ from clustersim.workload.op import Compute, HostWork
 __all__ = ["lanes_of", "meetings_of"]
 
 
-def lanes_of(scene: Scene, rounds: Sequence[int]) -> list[Lane]:
+def lanes_of(scene: Scene, rounds: Sequence[int], varying: Collection[int] = ()) -> list[Lane]:
     """The lanes of a scene; equal ops on equal devices share their durations.
 
     Parameters
     ----------
     rounds : Sequence[int]
         times that each job plays its programs
+    varying : Collection[int]
+        resources whose capacity may change
     """
+    knots, demands = Knots(), dict[object, int]()
     cast: dict[tuple[object, ...], tuple[list[int], dict[int, int], Strands]] = {}
     lanes = []
     for spec in scene.lanes:
@@ -36,13 +40,19 @@ def lanes_of(scene: Scene, rounds: Sequence[int]) -> list[Lane]:
         if scene.system.noise is not None:
             signatures, kind = _noisy(scene, spec, role), np.arange(len(role.flat))
             lanes.append(
-                Lane(spec, role, signatures, kind.tolist(), *_ends(spec, role, signatures, kind, taken, alone))
+                Lane(spec, role, signatures, kind.tolist(), *_ends(spec, role, signatures, kind, taken, alone, None))
             )
             continue
         code = _code(spec.signatures)
-        key = (spec.program, spec.kind, role.rounds, *code, taken.tobytes(), alone.tobytes(), id(spec.crowded))
+        asked = _asked(scene, spec, role, demands) if spec.own_memory not in varying else None
+        key = (
+            *(spec.program, spec.kind, role.rounds, *code, taken.tobytes(), alone.tobytes(), id(spec.crowded)),
+            asked if asked is None else asked.tobytes(),
+        )
         if key not in cast:
-            cast[key] = _ends(spec, role, spec.signatures, role.op, taken, alone)
+            capacity = scene.capacity[spec.own_memory] if spec.own_memory >= 0 else 0
+            ties = None if asked is None else Ties(asked, (spec.num_sms, capacity), knots)
+            cast[key] = _ends(spec, role, spec.signatures, role.op, taken, alone, ties)
         lanes.append(Lane(spec, role, spec.signatures, role.op_list, *cast[key]))
     return lanes
 
@@ -76,6 +86,7 @@ def _ends(
     kind: NDArray[np.int64],
     taken: NDArray[np.float64],
     alone: NDArray[np.int64],
+    ties: Ties | None,
 ) -> tuple[list[int], dict[int, int], Strands]:
     """By op its duration where nothing can change it, else how its end is found; the same for ops behind pools."""
     flat = role.flat
@@ -103,22 +114,73 @@ def _ends(
     ns[joint] = alone[joint]
     granted = {k: int(ns[k]) for k in flat.pooled}
     ns[list(granted)] = POOLED
-    strands = _strands(
-        spec, flat, ns, duration[kind], np.array([0 if s is None else s.sm_ns for s in signatures])[kind]
-    )
+    sm_ns = np.array([0 if s is None else s.sm_ns for s in signatures])[kind]
+    strands = _strands(spec, flat, ns, np.where(alone >= 0, alone, duration[kind]), sm_ns, taken, ties)
     return ns.tolist(), granted, strands
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ties:
+    """What knots of a lane are told by, beside the times of their ops.
+
+    Attributes
+    ----------
+    asked : NDArray[int64], shape (ops,)
+        a number for what each op asks of the lane's own memory; -1 where it asks for anything else
+    lane : tuple[int, int]
+        SMs of the device, capacity of that memory [B/s]
+    knots : Knots
+    """
+
+    asked: NDArray[np.int64]
+    lane: tuple[int, int]
+    knots: Knots
+
+
 def _strands(
-    spec: LaneSpec, flat: Flat, ns: NDArray[np.int64], duration: NDArray[np.int64], sm_ns: NDArray[np.int64]
+    spec: LaneSpec,
+    flat: Flat,
+    ns: NDArray[np.int64],
+    duration: NDArray[np.int64],
+    sm_ns: NDArray[np.int64],
+    taken: NDArray[np.float64],
+    ties: Ties | None,
 ) -> Strands:
     """The strands of a lane; in ``ns`` their ops are coded so."""
-    plain = (ns >= 0) | (ns == SLOWED)
-    plain[list(flat.giving)] = False
+    single = (ns >= 0) | (ns == SLOWED)
+    single[list(flat.giving)] = False
     slowed = ns == SLOWED
-    strands = find_strands(flat, plain, np.where(slowed, duration, ns), np.where(slowed, sm_ns, 0), spec.num_sms)
-    ns[strands.ops] = STRUNG
+    pairs, numbers, knots = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64), Knots()
+    if ties is not None:
+        tied = ((ns == ELASTIC) | (ns == COLLECTIVE)) & (ties.asked >= 0) & (duration > 0)
+        tied[list(flat.giving)] = False
+        pairs, knots = find_knots(flat, single, tied), ties.knots
+        times = np.where(ns >= 0, ns, duration)
+        made_of = np.stack([np.minimum(ns, 0), times, sm_ns, taken.astype(np.int64), ties.asked], axis=1)
+        numbers = numbered(flat, pairs, made_of, ties.lane, knots)
+    strands = find_strands(
+        flat, single, np.where(slowed, duration, ns), np.where(slowed, sm_ns, 0), spec.num_sms, (pairs, numbers), knots
+    )
+    ns[strands.ops[strands.knot < 0]] = STRUNG
     return strands
+
+
+def _asked(scene: Scene, spec: LaneSpec, role: Role, known: dict[object, int]) -> NDArray[np.int64]:
+    """By op a number for what it asks of the lane's own memory alone; -1 where others can be in its way."""
+
+    def number(signature: Signature | None) -> int:
+        if signature is None or signature.phases or any(r != spec.own_memory for r, _, _ in signature.demands):
+            return -1
+        asks = tuple(demand[1:] for demand in signature.demands), signature.peak_load, signature.num_flows
+        return known.setdefault(asks, len(known))
+
+    asked = np.array([number(signature) for signature in spec.signatures], dtype=np.int64)[role.op]
+    for slot, ops in zip(role.flat.slots, role.flat.slot_ops, strict=True):
+        meeting = scene.rendezvous[spec.rendezvous[slot]]
+        if len(meeting.members) == 1:
+            by_signature = np.array([number(signature) for signature in meeting.signatures])
+            asked[ops] = np.resize(by_signature[scene.system.blocks[meeting.block].script], len(ops))
+    return asked
 
 
 def _joint_alone(scene: Scene, spec: LaneSpec, role: Role) -> NDArray[np.int64]:

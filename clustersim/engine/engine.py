@@ -20,6 +20,7 @@ from simpy.events import NORMAL, URGENT, Event, EventPriority
 
 from clustersim.engine.cast import lanes_of, meetings_of
 from clustersim.engine.deadlock import Deadlock, wait_for
+from clustersim.engine.knot import Course
 from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, STRUNG, Lane, Rendezvous
 from clustersim.engine.limits import LimitReached, Limits
 from clustersim.engine.scene import ONE, Scene, Signature
@@ -96,7 +97,7 @@ class Engine:
         self.env = simpy.Environment()
         self.sharing = Sharing(scene.capacity)
         self.stores = Stores(scene.store_capacity)
-        self.lanes = lanes_of(scene, rounds)
+        self.lanes = lanes_of(scene, rounds, (varying or {}).values())
         self.rendezvous = meetings_of(scene, self.lanes)
         self.history: dict[tuple[Any, int, int], list[tuple[int, int, int]]] = {}
         self.turns: dict[tuple[Any, int], list[int]] = {}
@@ -141,6 +142,8 @@ class Engine:
         self.cancelled |= gone
         for waiting in (self._special, self._elastic):
             waiting[:] = [(lane, j) for lane, j in waiting if lane not in gone]
+        for lane in gone:
+            self._untie_all(lane, now)
         stopped = {
             activity
             for then, bucket in self._active.items()
@@ -160,7 +163,8 @@ class Engine:
         for lane in gone:
             self._cut_stretches(lane, now)
             lane.running.clear()
-            lane.taken = 0
+            lane.taken = lane.num_joined = 0
+            lane.watched = None
             lane.gives = None
             lane.first_target = [0] * (1 + len(lane.end))  # what is still on the clock releases nothing
             for i, begun in enumerate(lane.start):
@@ -280,6 +284,9 @@ class Engine:
             starts = np.frombuffer(lane.start, dtype=np.int64)
             if (ahead := starts > now).any():  # stopped before what was told ahead
                 starts[ahead] = np.frombuffer(lane.end, dtype=np.int64)[ahead] = -1
+            for place, begin in lane.untold:
+                self._tell(lane, place, begin, now)
+            lane.untold.clear()
 
     def _too_long(self, _: Event) -> None:
         self._write()
@@ -443,6 +450,8 @@ class Engine:
         activity = Activity(lane, j, signature, cap, now)  # type: ignore[arg-type]
         lane.start[j] = now
         lane.running[j] = activity
+        if lane.strands.has_knots:
+            self._come_near(lane, j)
         if activity.demands:
             self.sharing.add(activity)
         self._push(activity, now, took)
@@ -451,7 +460,11 @@ class Engine:
         if not lane.strands.slowed[lane.strands.at[j]]:
             self._release(lane, *lane.play(j, now), now)
             return
-        stretch = Stretch(lane, lane.strands.at[j], now, lane.taken)
+        if lane.strands.has_knots:
+            if lane.watched is not None and lane.strands.at[j] == lane.watched[0] + 1:
+                self._keep_course(lane, now)
+            self._come_near(lane, j)
+        stretch = Stretch(lane, lane.strands.at[j], now, lane.taken, alone=self._is_quiet(lane))
         lane.stretches[stretch] = None
         self._push(stretch, now, stretch.end - now)
 
@@ -460,41 +473,177 @@ class Engine:
         stretch.unbend()
         stretch.play(stretch.last)
         del lane.stretches[stretch]
-        self._release(lane, int(stretch.strands.ops[stretch.last - 1]), now, now)
+        strands, last = stretch.strands, stretch.last
+        if strands.has_knots:
+            if lane.stretches:
+                self._recapped[lane] = None
+            elif last < strands.stop[last - 1] and strands.course(last) is None and self._is_quiet(lane):
+                lane.watched = last, now
+        self._release(lane, int(strands.ops[last - 1]), now, now)
 
     def _go_on(self, lane: Lane, now: int) -> None:
-        """SMs were taken from strands in progress or given back: what is left of them goes on at its new speed."""
+        """What runs beside strands in progress has changed: what is left of them goes on at its new speed."""
         strands = lane.strands
-        for stretch in lane.stretches:
+        for stretch in list(lane.stretches):
             place, begun = stretch.place(now, begun=True)
-            if stretch.taken == lane.taken or place >= strands.slowed[place]:
+            if place >= strands.slowed[place]:
                 continue
-            if place >= stretch.first:
-                stretch.unbend()
-                stretch.play(place)
-                op = int(strands.ops[place])
-                stretch.first, stretch.since = place, begun
-                if begun < now and strands.is_slowed(place):
-                    signature = lane.unshared[lane.kind[op]]
-                    assert signature is not None
-                    stretch.bent = Activity(
-                        lane, op, signature, signature.beside(stretch.taken, lane.num_sms)[1], begun
-                    )
-                    lane.start[op] = begun
-                    stretch.first = place + 1
-            bent, stretch.taken = stretch.bent, lane.taken
-            if bent is not None:
-                _, rate = bent.signature.beside(lane.taken, lane.num_sms)
-                if rate != bent.rate:
-                    self._rate(bent, rate, now)
-                stretch.since = bent.since + -(-bent.left // bent.rate)
+            alone = self._is_quiet(lane, but=stretch)
+            if stretch.taken == lane.taken and stretch.alone == alone:
+                continue
+            if strands.knot[place] >= 0:
+                self._untie(stretch, place, begun, now)
+                continue
+            if stretch.taken != lane.taken:
+                self._bend(stretch, place, begun, now)
+            stretch.alone, stretch.last = alone, strands.reach(place, alone=alone)
             self._push(stretch, now, stretch.end - now)
+
+    def _bend(self, stretch: Stretch, place: int, begun: int, now: int) -> None:
+        """SMs were taken from a strand or given back."""
+        lane, strands = stretch.lane, stretch.strands
+        if place >= stretch.first:
+            stretch.unbend()
+            stretch.play(place)
+            op = int(strands.ops[place])
+            stretch.first, stretch.since = place, begun
+            if begun < now and strands.is_slowed(place):
+                signature = lane.unshared[lane.kind[op]]
+                assert signature is not None
+                stretch.bent = Activity(lane, op, signature, signature.beside(stretch.taken, lane.num_sms)[1], begun)
+                lane.start[op] = begun
+                stretch.first = place + 1
+        bent, stretch.taken = stretch.bent, lane.taken
+        if bent is not None:
+            _, rate = bent.signature.beside(lane.taken, lane.num_sms)
+            if rate != bent.rate:
+                self._rate(bent, rate, now)
+            stretch.since = bent.since + -(-bent.left // bent.rate)
+
+    # --- knots -------------------------------------------------------------------------------------------------
+
+    def _is_quiet(self, lane: Lane, but: Stretch | None = None) -> bool:
+        """Whether nothing but a stretch runs on a lane that could slow it, or be slowed."""
+        return not (lane.running or lane.num_joined or len(lane.stretches) > (but is not None))
+
+    def _come_near(self, lane: Lane, j: int) -> None:
+        """An op of a lane begins: what else runs there is no longer alone."""
+        if lane.stretches:
+            self._recapped[lane] = None
+        if lane.watched is not None:
+            base = lane.strands.ops[lane.watched[0]]
+            if not base <= j < lane.strands.ops[lane.watched[0] + 1]:
+                lane.watched = None
+
+    def _keep_course(self, lane: Lane, now: int) -> None:
+        """A knot has been played op by op with nothing beside it: the others of its kind go as it went."""
+        assert lane.watched is not None
+        (place, since), strands = lane.watched, lane.strands
+        lane.watched = None
+        base, behind = int(strands.ops[place]), int(strands.ops[place + 1])
+        start = np.frombuffer(lane.start, dtype=np.int64)[base:behind] - since
+        end = np.frombuffer(lane.end, dtype=np.int64)[base:behind] - since
+        logs = {}
+        for k in range(behind - base):
+            owner, number = lane.owner(base + k)
+            log = self.history.get((owner, number, 0))
+            if log is not None:
+                logs[k] = tuple((when - since, rate, limit >= 0) for when, rate, limit in log)
+        strands.knots.keep(int(strands.knot[place]), Course(start=start, end=end, logs=logs))
+        assert int(end.max()) == now - since
+
+    def _tell(self, lane: Lane, place: int, since: int, now: int) -> None:
+        """Put into the history how rates changed in a knot that was played as one, up to now."""
+        course = lane.strands.course(place)
+        assert course is not None
+        base, own = int(lane.strands.ops[place]), lane.spec.own_memory
+        for k, log in course.logs.items():
+            told = [(since + when, rate, own if limited else -1) for when, rate, limited in log if since + when <= now]
+            if told:
+                self.history[(*lane.owner(base + k), 0)] = told
+
+    def _untie_all(self, lane: Lane, now: int) -> None:
+        """Play the knots in progress on a lane op by op from now on."""
+        for stretch in list(lane.stretches):
+            place, begun = stretch.place(now, begun=False)
+            if place >= stretch.first and lane.strands.knot[place] >= 0:
+                self._untie(stretch, place, begun, now, begun=False)
+
+    def _untie(self, stretch: Stretch, place: int, since: int, now: int, *, begun: bool = True) -> None:
+        """Something came near a knot in progress: it goes on op by op from where it is.
+
+        Ops that begin now count as in progress where ``begun``.
+        """
+        lane, strands = stretch.lane, stretch.strands
+        stretch.unbend()
+        stretch.play(place)
+        stretch.due = -1
+        del lane.stretches[stretch]
+        course, base = strands.course(place), int(strands.ops[place])
+        assert course is not None
+        self._tell(lane, place, since, now)
+        spans = [(base + k, since + a, since + b) for k, (a, b) in enumerate(course.spans())]
+        for j, start, end in spans:
+            if end <= now:
+                lane.start[j], lane.end[j] = start, end
+                if lane.ns[j] == COLLECTIVE:
+                    lane.rendezvous[lane.slot[j]].pending[lane.sequence[j]] = 0
+                for then in lane.targets[lane.first_target[j] : lane.first_target[j + 1]]:
+                    lane.waits[then] -= 1
+                    lane.behind[then] = max(lane.behind[then], end)
+        for j, start, end in spans:
+            if start < now + begun and end > now:
+                lane.start[j] = start
+                if lane.ns[j] >= 0:
+                    lane.end[j] = end
+                    self._release(lane, j, end, now)
+                else:
+                    self._take_up(lane, j, place, since, now)
+
+    def _take_up(self, lane: Lane, j: int, place: int, since: int, now: int) -> None:
+        """Go on with an op of a knot that something came near."""
+        course, base, own = lane.strands.course(place), int(lane.strands.ops[place]), lane.spec.own_memory
+        assert course is not None
+
+        def taken(at: int) -> int:
+            """SMs that the collectives of the knot hold at an instant."""
+            return sum(
+                lane.meeting_signature(base + k).num_sms
+                for k, (start, end) in enumerate(course.spans())
+                if lane.ns[base + k] == COLLECTIVE and since + start <= at < since + end
+            )
+
+        start = lane.start[j]
+        owner, number = lane.owner(j)
+        if isinstance(owner, Lane):
+            signature = lane.unshared[lane.kind[j]] if lane.ns[j] == SLOWED else lane.signatures[lane.kind[j]]
+            assert signature is not None
+            activity = Activity(lane, j, signature, signature.beside(taken(start), lane.num_sms)[1], start)
+            activity.cap = signature.beside(taken(now), lane.num_sms)[1]
+            lane.running[j] = activity
+        else:
+            signature = lane.meeting_signature(j)
+            activity = Activity(owner, number, signature, signature.beside(0, 1)[1], start)
+            owner.pending[number] = 0
+            lane.taken += signature.num_sms
+            lane.num_joined += 1
+        for when, rate, limited in course.logs.get(j - base, ()):
+            if since + when <= now:
+                activity.left -= activity.rate * (since + when - activity.since)
+                activity.since, activity.rate, activity.limit = since + when, rate, own if limited else -1
+        if activity.demands:
+            self.sharing.add(activity)
+            self.sharing.look_at(activity)
+        self._push(activity, now, activity.since + -(-activity.left // activity.rate) - now)
 
     def _meet(self, meeting: Rendezvous, k: int, now: int) -> None:
         """The last member has arrived: the collective starts for all."""
         signature = meeting.signatures[meeting.script[k]]
         for lane, ops in meeting.members:
             lane.start[ops[k]] = now
+            lane.num_joined += 1
+            if lane.strands.has_knots:
+                self._come_near(lane, ops[k])
             if signature.num_sms:
                 lane.taken += signature.num_sms
                 if lane.running or lane.stretches:
@@ -519,6 +668,8 @@ class Engine:
         if type(owner) is Lane:
             owner.end[k] = now
             del owner.running[k]
+            if owner.stretches and owner.strands.has_knots:
+                self._recapped[owner] = None
             self._ended(owner, k, now)
             return
         signature = activity.signature
@@ -529,10 +680,10 @@ class Engine:
         num_sms = signature.num_sms
         for lane, ops in owner.members:
             lane.end[ops[k]] = now
-            if num_sms:
-                lane.taken -= num_sms
-                if lane.running or lane.stretches:
-                    self._recapped[lane] = None
+            lane.num_joined -= 1
+            lane.taken -= num_sms
+            if lane.stretches or (num_sms and lane.running):
+                self._recapped[lane] = None
             self._ended(lane, ops[k], now)
 
     def _ended(self, lane: Lane, i: int, now: int) -> None:

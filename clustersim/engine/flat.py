@@ -25,9 +25,10 @@ class Flat:
         times that it is played
     edges : NDArray[int64], shape (E, 2)
         (before, after) over all rounds, sorted by ``after``
+    direct : NDArray[int64], shape (D, 2)
+        the same without those that others imply: where b waits for a and c for both, c waits for b only
     targets, first_target : list[int]
-        of op i, ``targets[first_target[i] : first_target[i + 1]]`` wait for it, without those of which others imply it:
-        where b waits for a and c for both, c stands after b only
+        of op i, ``targets[first_target[i] : first_target[i + 1]]`` wait for it directly
     num_before : bytearray or list[int]
         predecessors of each op among these; a template to copy
     follower : NDArray[int64], shape (N,)
@@ -48,6 +49,7 @@ class Flat:
     arrays: Arrays
     rounds: int
     edges: NDArray[np.int64]
+    direct: NDArray[np.int64]
     targets: list[int]
     first_target: list[int]
     num_before: bytearray | list[int]
@@ -69,7 +71,8 @@ def flatten(arrays: Arrays, rounds: int) -> Flat:
     n = len(arrays)
     total = n * rounds
     edges = _all_edges(arrays, rounds)
-    before, after = _direct(edges, np.tile(arrays.stream, rounds).astype(np.int64)).T
+    direct = _direct(edges, np.tile(arrays.stream, rounds).astype(np.int64))
+    before, after = direct.T
     released = np.bincount(before, minlength=total)
     count = np.bincount(after, minlength=total)
     alone = (released[before] == 1) & (count[after] == 1)
@@ -94,6 +97,7 @@ def flatten(arrays: Arrays, rounds: int) -> Flat:
         arrays=arrays,
         rounds=rounds,
         edges=edges,
+        direct=direct,
         targets=after[np.argsort(before, kind="stable")].tolist(),
         first_target=np.append(0, np.cumsum(released)).tolist(),
         num_before=bytearray(count.astype(np.uint8).tobytes()) if small else count.tolist(),

@@ -41,6 +41,12 @@ class Lane:
         strands in progress
     played : list[Played]
         what has been played of strands and is not written yet
+    untold : list[tuple[int, int]]
+        (place, begin [ns]) of the knots in it whose changes of rate are not in the history yet
+    watched : tuple[int, int] or None
+        (place, begin [ns]) of a knot that is played op by op with nothing beside it, to keep its course
+    num_joined : int
+        collectives in progress that it is a member of
     signatures, unshared : list[Signature | None]
         kinds of op, with and without their demands
     kind : list[int]
@@ -60,6 +66,7 @@ class Lane:
         "granted",
         "kind",
         "ns",
+        "num_joined",
         "num_sms",
         "op",
         "played",
@@ -76,7 +83,9 @@ class Lane:
         "taken",
         "targets",
         "unshared",
+        "untold",
         "waits",
+        "watched",
     )
 
     def __init__(
@@ -115,6 +124,18 @@ class Lane:
         self.strands = strands
         self.stretches: dict[Stretch, None] = {}
         self.played: list[Played] = []
+        self.untold: list[tuple[int, int]] = []
+        self.watched: tuple[int, int] | None = None
+        self.num_joined = 0
+
+    def owner(self, op: int) -> tuple[Lane | Rendezvous, int]:
+        """Whose op it is, and its number there: a collective is its rendezvous'."""
+        return (self.rendezvous[self.slot[op]], self.sequence[op]) if self.slot[op] >= 0 else (self, op)
+
+    def meeting_signature(self, op: int) -> Signature:
+        """That of a collective."""
+        meeting = self.rendezvous[self.slot[op]]
+        return meeting.signatures[meeting.script[self.sequence[op]]]
 
     def play(self, op: int, begin: int) -> tuple[int, int]:
         """Play a strand that nothing slows, from its first op; (its last op, the end of that [ns])."""
@@ -132,7 +153,7 @@ class Lane:
                 self.end[stretch.bent.number] = stretch.since
             if stretch.first < stretch.last:
                 begun.append((stretch.first, stretch.place(now, begun=True)[0] + 1, stretch.since, stretch.taken))
-        self.strands.write([*self.played, *begun], self.start, self.end)
+        self.untold += self.strands.write([*self.played, *begun], self.start, self.end)
         self.played.clear()
 
 

@@ -88,6 +88,12 @@ class Sharing:
             if used > self.capacity[resource] or self.binding[resource]:
                 self.changed.add(resource)
 
+    def look_at(self, activity: Activity) -> None:
+        """Have :meth:`settle` solve again for all that an activity uses."""
+        for resource, _, _ in activity.demands:
+            self.changed.add(resource)
+            self.binding[resource] = True
+
     def remove(self, activity: Activity) -> None:
         """Take an activity off its resources."""
         rate = activity.rate
@@ -111,9 +117,7 @@ class Sharing:
                 self.used[resource] += load * more
             rates[activity] = cap
             return
-        for resource, _, _ in demands:
-            self.changed.add(resource)
-            self.binding[resource] = True  # solve again: it may go faster or slower
+        self.look_at(activity)  # it may go faster or slower
 
     def settle(self, rates: dict[Activity, int]) -> None:
         """Find the rates after all changes of an instant.

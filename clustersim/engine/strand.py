@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.flat import Flat
+from clustersim.engine.knot import Course, Knots
 
 if TYPE_CHECKING:
     from clustersim.engine.lane import Lane
@@ -28,32 +29,54 @@ Played = tuple[int, int, int, int]
 
 
 class Strands:
-    """All strands of a program on one kind of device, laid end to end; B ops.
+    """All strands of a program on one kind of device, laid end to end; P places, each of an op or of a knot.
 
     Parameters
     ----------
-    ops : NDArray[int64], shape (B,)
-        op at each place
+    ops : NDArray[int64], shape (P,)
+        op at each place; of a knot its first one
     first : NDArray[int64], shape (number of strands,)
         place of each strand's first op
-    ns, sm_ns : NDArray[int64], shape (B,)
-        duration of each [ns], and the part of it that grows as SMs are taken
+    ns, sm_ns : NDArray[int64], shape (P,)
+        duration of each op [ns], and the part of it that grows as SMs are taken; 0 for a knot
+    knot : NDArray[int64], shape (P,)
+        number of each knot; -1 for an op
     num_sms : int
         of the device
     num_ops : int
         of the program
+    knots : Knots
 
     Attributes
     ----------
     at : array of int32
-        by op, its place; -1 for ops on no strand
+        by op, its place; -1 for ops on no strand, and in knots
     stop : array of int64
         by place, the place behind the last of its strand
     slowed : array of int64
-        by place, the place behind the last op of its strand that taken SMs slow; 0 where they slow none
+        by place, the place behind the last one of its strand that collectives or other ops of the lane slow; 0 where
+        they slow none
+    tied : array of int64
+        by place, that of the first knot of its strand that does not stand before it, else ``stop``
+    knots : Knots
+    has_knots : bool
     """
 
-    __slots__ = ("_begins", "_ns", "_num_sms", "_sm_ns", "at", "ops", "slowed", "stop")
+    __slots__ = (
+        "_begins",
+        "_ns",
+        "_num_known",
+        "_num_sms",
+        "_sm_ns",
+        "at",
+        "has_knots",
+        "knot",
+        "knots",
+        "ops",
+        "slowed",
+        "stop",
+        "tied",
+    )
 
     def __init__(
         self,
@@ -61,31 +84,47 @@ class Strands:
         first: NDArray[np.int64],
         ns: NDArray[np.int64],
         sm_ns: NDArray[np.int64],
+        knot: NDArray[np.int64],
         num_sms: int,
         num_ops: int,
+        knots: Knots,
     ) -> None:
         at = np.full(num_ops, -1, dtype=np.int32)
-        at[ops] = np.arange(len(ops))
-        lengths = np.diff(np.append(first, len(ops)))
-        slowed = np.where(sm_ns > 0, np.arange(1, len(ops) + 1), 0)
+        at[ops[knot < 0]] = np.flatnonzero(knot < 0)
+        lengths, number = np.diff(np.append(first, len(ops))), np.arange(len(ops))
+        stop = np.repeat(first + lengths, lengths)
+        slowed = np.where((sm_ns > 0) | (knot >= 0), number + 1, 0)
+        tied = np.minimum.accumulate(np.where(knot >= 0, number, len(ops))[::-1])[::-1]
         self.ops = ops
         self.at = array("i", at.tobytes())
-        self.stop = _array(np.repeat(first + lengths, lengths))
+        self.stop = _array(stop)
         self.slowed = _array(np.repeat(np.maximum.reduceat(slowed, first), lengths) if len(ops) else slowed)
+        self.tied = _array(np.minimum(tied, stop))
+        self.knot = knot
+        self.knots = knots
+        self.has_knots = bool((knot >= 0).any())
         self._ns = ns
         self._sm_ns = sm_ns
         self._num_sms = num_sms
+        self._num_known = 0
         self._begins: dict[int, array[int]] = {}
 
     def begins(self, taken: int) -> array[int]:
-        """By place, how long all ops before it take while ``taken`` SMs are [ns], shape (B + 1,).
+        """By place, how long all before it takes while ``taken`` SMs are [ns], shape (P + 1,).
 
-        The same whole numbers as :meth:`clustersim.engine.scene.Signature.beside`.
+        The same whole numbers as :meth:`clustersim.engine.scene.Signature.beside`. Knots count as soon as their course
+        is known, and where no SMs are taken.
         """
-        if taken not in self._begins:
-            free = max(1, self._num_sms - taken)
-            work = (self._ns - self._sm_ns) * free + self._sm_ns * self._num_sms
-            ns = -(-work // free) if taken else self._ns
+        if taken not in self._begins or (not taken and self.has_knots and self._num_known < self.knots.num_known):
+            ns = self._ns
+            if taken:
+                free = max(1, self._num_sms - taken)
+                work = (self._ns - self._sm_ns) * free + self._sm_ns * self._num_sms
+                ns = -(-work // free)
+            elif self.has_knots:
+                self._num_known = self.knots.num_known
+                known = np.array([0 if c is None else c.ns for c in self.knots.courses])
+                ns = np.where(self.knot >= 0, known[self.knot], ns)
             self._begins[taken] = _array(np.concatenate([[0], np.cumsum(ns)]))
         return self._begins[taken]
 
@@ -93,10 +132,31 @@ class Strands:
         """Whether taken SMs slow the op at a place."""
         return bool(self._sm_ns[place])
 
-    def write(self, played: Sequence[Played], start: array[int], end: array[int]) -> None:
-        """Write what was played as start and end by op [ns]."""
+    def reach(self, place: int, *, alone: bool) -> int:
+        """The place up to which a strand goes on from one of its places without being looked at.
+
+        To its end, but for knots whose course is not known, and for any knot where the strand is not alone on its lane.
+        """
+        until, stop, courses = self.tied[place], self.stop[place], self.knots.courses
+        while alone and until < stop and courses[self.knot[until]] is not None:
+            until = self.tied[until + 1]
+        return until
+
+    def course(self, place: int) -> Course | None:
+        """That of the knot at a place, if it is known."""
+        return self.knots.courses[int(self.knot[place])]
+
+    def write(self, played: Sequence[Played], start: array[int], end: array[int]) -> list[tuple[int, int]]:
+        """Write what was played as start and end by op [ns].
+
+        Returns
+        -------
+        list[tuple[int, int]]
+            (place, begin [ns]) of each knot that was played
+        """
+        tied: list[tuple[int, int]] = []
         if not played:
-            return
+            return tied
         first, last, since, taken = np.array(played, dtype=np.int64).reshape(-1, 4).T
         starts, ends = np.frombuffer(start, dtype=np.int64), np.frombuffer(end, dtype=np.int64)
         for sms in np.unique(taken).tolist():
@@ -105,8 +165,18 @@ class Strands:
             length = last[mine] - first[mine]
             place = np.arange(int(length.sum())) + np.repeat(first[mine] - np.cumsum(length) + length, length)
             shift = np.repeat(since[mine] - begins[first[mine]], length)
-            starts[self.ops[place]] = begins[place] + shift
-            ends[self.ops[place]] = begins[place + 1] + shift
+            single = self.knot[place] < 0
+            starts[self.ops[place[single]]] = begins[place[single]] + shift[single]
+            ends[self.ops[place[single]]] = begins[place[single] + 1] + shift[single]
+            for number in np.unique(self.knot[place[~single]]).tolist():
+                alike = np.flatnonzero(self.knot[place] == number)
+                course, begin = self.knots.courses[number], begins[place[alike]] + shift[alike]
+                assert course is not None
+                ops = self.ops[place[alike], None] + np.arange(len(course.start))
+                starts[ops], ends[ops] = begin[:, None] + course.start, begin[:, None] + course.end
+                if course.logs:
+                    tied += zip(place[alike].tolist(), begin.tolist(), strict=True)
+        return tied
 
 
 class Stretch:
@@ -120,7 +190,9 @@ class Stretch:
     first : int
         place of its first op that runs at one speed throughout
     last : int
-        place behind the last op of the strand
+        place up to which it goes on; that of a knot, or behind the end of the strand
+    alone : bool
+        whether nothing else runs on the lane that could slow it, or be slowed
     since : int
         when the first op starts [ns], and ``bent`` ends
     taken : int
@@ -131,13 +203,14 @@ class Stretch:
         as those of :class:`~clustersim.engine.sharing.Activity`
     """
 
-    __slots__ = ("bent", "due", "first", "held", "lane", "last", "since", "strands", "taken")
+    __slots__ = ("alone", "bent", "due", "first", "held", "lane", "last", "since", "strands", "taken")
 
-    def __init__(self, lane: Lane, first: int, since: int, taken: int) -> None:
+    def __init__(self, lane: Lane, first: int, since: int, taken: int, *, alone: bool) -> None:
         self.lane = lane
         self.strands = lane.strands
         self.first = first
-        self.last = lane.strands.stop[first]
+        self.last = lane.strands.reach(first, alone=alone)
+        self.alone = alone
         self.since = since
         self.taken = taken
         self.bent: Activity | None = None
@@ -176,23 +249,40 @@ class Stretch:
 
 
 def find_strands(
-    flat: Flat, plain: NDArray[np.bool_], ns: NDArray[np.int64], sm_ns: NDArray[np.int64], num_sms: int
+    flat: Flat,
+    single: NDArray[np.bool_],
+    ns: NDArray[np.int64],
+    sm_ns: NDArray[np.int64],
+    num_sms: int,
+    ties: tuple[NDArray[np.int64], NDArray[np.int64]],
+    knots: Knots,
 ) -> Strands:
     """The strands of two ops and more.
 
     Parameters
     ----------
     flat : Flat
-    plain : NDArray[bool], shape (ops,)
+    single : NDArray[bool], shape (ops,)
         ops whose end is known when they start, but for the SMs that are taken from them
     ns, sm_ns : NDArray[int64], shape (ops,)
         of those, as :class:`Strands` has them
+    ties : tuple[NDArray[int64], NDArray[int64]]
+        the ops before and behind each knot, shape (K, 2), and its number, shape (K,)
+    knots : Knots
     """
-    before = np.flatnonzero(plain & (flat.follower >= 0))
-    before = before[plain[flat.follower[before]]]
-    ahead = np.arange(len(flat))
-    ahead[flat.follower[before]] = before
-    place = (ahead != np.arange(len(flat))).astype(np.int64)
+    n = len(flat)
+    (first, last), number = ties[0].T, ties[1]
+    inside = np.zeros(n + 1, dtype=np.int64)
+    inside[first + 1] += 1
+    inside[last] -= 1
+    free = single & (np.cumsum(inside)[:n] == 0)
+    follower = np.where(free, flat.follower, -1)
+    follower[(follower >= 0) & ~free[follower]] = -1
+    follower[first] = last
+    before = np.flatnonzero(follower >= 0)
+    ahead = np.arange(n)
+    ahead[follower[before]] = before
+    place = (ahead != np.arange(n)).astype(np.int64)
     joined = place > 0
     joined[before] = True
     while True:  # each round looks twice as far ahead
@@ -202,8 +292,25 @@ def find_strands(
         place += place[ahead]
         ahead = farther
     ops = np.flatnonzero(joined)
-    ops = ops[np.argsort(ahead[ops] * len(flat) + place[ops], kind="stable")]
-    return Strands(ops, np.flatnonzero(place[ops] == 0), ns[ops], sm_ns[ops], num_sms, len(flat))
+    ops = ops[np.argsort(ahead[ops] * n + place[ops], kind="stable")]
+    # a knot stands behind the op before it
+    knot_behind = np.full(n, -1, dtype=np.int64)
+    knot_behind[first] = number
+    pairs = np.stack([np.full(len(ops), -1), knot_behind[ops]], axis=1).reshape(-1)
+    kept = pairs >= 0
+    kept[::2] = True
+    knot, of = pairs[kept], np.repeat(ops, 2)[kept]
+    heads = np.flatnonzero((place[of] == 0) & (knot < 0))
+    return Strands(
+        np.where(knot >= 0, of + 1, of),
+        heads,
+        np.where(knot >= 0, 0, ns[of]),
+        np.where(knot >= 0, 0, sm_ns[of]),
+        knot,
+        num_sms,
+        n,
+        knots,
+    )
 
 
 def _array(values: NDArray[np.int64]) -> array[int]:
