@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.flat import Flat
-from clustersim.engine.knot import Knots, find_knots, numbered
+from clustersim.engine.knot import Knots, find_ties
 from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, STRUNG, Lane, Rendezvous
 from clustersim.engine.local import paths
 from clustersim.engine.role import Role
@@ -51,8 +51,8 @@ def lanes_of(scene: Scene, rounds: Sequence[int], varying: Collection[int] = ())
         )
         if key not in cast:
             capacity = scene.capacity[spec.own_memory] if spec.own_memory >= 0 else 0
-            ties = None if asked is None else Ties(asked, (spec.num_sms, capacity), knots)
-            cast[key] = _ends(spec, role, spec.signatures, role.op, taken, alone, ties)
+            asks = None if asked is None else Asked(asked, (spec.num_sms, capacity), knots)
+            cast[key] = _ends(spec, role, spec.signatures, role.op, taken, alone, asks)
         lanes.append(Lane(spec, role, spec.signatures, role.op_list, *cast[key]))
     return lanes
 
@@ -86,7 +86,7 @@ def _ends(
     kind: NDArray[np.int64],
     taken: NDArray[np.float64],
     alone: NDArray[np.int64],
-    ties: Ties | None,
+    asked: Asked | None,
 ) -> tuple[list[int], dict[int, int], Strands]:
     """By op its duration where nothing can change it, else how its end is found; the same for ops behind pools."""
     flat = role.flat
@@ -115,24 +115,24 @@ def _ends(
     granted = {k: int(ns[k]) for k in flat.pooled}
     ns[list(granted)] = POOLED
     sm_ns = np.array([0 if s is None else s.sm_ns for s in signatures])[kind]
-    strands = _strands(spec, flat, ns, np.where(alone >= 0, alone, duration[kind]), sm_ns, taken, ties)
+    strands = _strands(spec, flat, ns, np.where(alone >= 0, alone, duration[kind]), sm_ns, taken, asked)
     return ns.tolist(), granted, strands
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ties:
+class Asked:
     """What knots of a lane are told by, beside the times of their ops.
 
     Attributes
     ----------
-    asked : NDArray[int64], shape (ops,)
+    number : NDArray[int64], shape (ops,)
         a number for what each op asks of the lane's own memory; -1 where it asks for anything else
     lane : tuple[int, int]
         SMs of the device, capacity of that memory [B/s]
     knots : Knots
     """
 
-    asked: NDArray[np.int64]
+    number: NDArray[np.int64]
     lane: tuple[int, int]
     knots: Knots
 
@@ -144,22 +144,27 @@ def _strands(
     duration: NDArray[np.int64],
     sm_ns: NDArray[np.int64],
     taken: NDArray[np.float64],
-    ties: Ties | None,
+    asked: Asked | None,
 ) -> Strands:
     """The strands of a lane; in ``ns`` their ops are coded so."""
     single = (ns >= 0) | (ns == SLOWED)
     single[list(flat.giving)] = False
     slowed = ns == SLOWED
-    pairs, numbers, knots = np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64), Knots()
-    if ties is not None:
-        tied = ((ns == ELASTIC) | (ns == COLLECTIVE)) & (ties.asked >= 0) & (duration > 0)
+    ties = None
+    if asked is not None:
+        tied = ((ns == ELASTIC) | (ns == COLLECTIVE)) & (asked.number >= 0) & (duration > 0)
         tied[list(flat.giving)] = False
-        pairs, knots = find_knots(flat, single, tied), ties.knots
         times = np.where(ns >= 0, ns, duration)
-        made_of = np.stack([np.minimum(ns, 0), times, sm_ns, taken.astype(np.int64), ties.asked], axis=1)
-        numbers = numbered(flat, pairs, made_of, ties.lane, knots)
+        made_of = np.stack([np.minimum(ns, 0), times, sm_ns, taken.astype(np.int64), asked.number], axis=1)
+        ties = find_ties(flat, single, tied, single & ~slowed, made_of, asked.lane, asked.knots)
     strands = find_strands(
-        flat, single, np.where(slowed, duration, ns), np.where(slowed, sm_ns, 0), spec.num_sms, (pairs, numbers), knots
+        flat,
+        single,
+        np.where(slowed, duration, ns),
+        np.where(slowed, sm_ns, 0),
+        spec.num_sms,
+        ties,
+        asked.knots if asked is not None else Knots(),
     )
     ns[strands.ops[strands.knot < 0]] = STRUNG
     return strands

@@ -477,7 +477,7 @@ class Engine:
         if strands.has_knots:
             if lane.stretches:
                 self._recapped[lane] = None
-            elif last < strands.stop[last - 1] and strands.course(last) is None and self._is_quiet(lane):
+            elif strands.is_unknown(last) and self._is_quiet(lane) and lane.is_open(last, now):
                 lane.watched = last, now
         self._release(lane, int(strands.ops[last - 1]), now, now)
 
@@ -496,7 +496,8 @@ class Engine:
                 continue
             if stretch.taken != lane.taken:
                 self._bend(stretch, place, begun, now)
-            stretch.alone, stretch.last = alone, strands.reach(place, alone=alone)
+            stretch.alone = alone
+            stretch.last = lane.reach(place, begun, alone=alone)
             self._push(stretch, now, stretch.end - now)
 
     def _bend(self, stretch: Stretch, place: int, begun: int, now: int) -> None:

@@ -137,11 +137,34 @@ class Lane:
         meeting = self.rendezvous[self.slot[op]]
         return meeting.signatures[meeting.script[self.sequence[op]]]
 
+    def is_open(self, place: int, at: int) -> bool:
+        """Whether all that the ops at a place of a strand wait for elsewhere will have ended at an instant."""
+        gate = self.strands.gates.get(place, ())
+        return all(self.waits[op] == left and self.behind[op] <= at for op, left in gate)
+
+    def reach(self, place: int, since: int, *, alone: bool) -> int:
+        """The place up to which a strand goes on without being looked at, if what stands at ``place`` begins ``since``.
+
+        To its end, but for gates that may not be open by then, knots whose course is not known, and any knot where the
+        strand is not alone on the lane.
+        """
+        strands = self.strands
+        stop, hurdle, begins = strands.stop[place], strands.hurdle, strands.begins(0)
+        until = hurdle[place + 1] if place + 1 < stop else stop
+        while until < stop:
+            if strands.knot[until] >= 0 and not (alone and strands.course(until)):
+                break
+            # not before it comes there with no SMs taken
+            if until in strands.gates and not self.is_open(until, since + begins[until] - begins[place]):
+                break
+            until = hurdle[until + 1] if until + 1 < stop else stop
+        return until
+
     def play(self, op: int, begin: int) -> tuple[int, int]:
-        """Play a strand that nothing slows, from its first op; (its last op, the end of that [ns])."""
+        """Play what nothing slows of a strand, from one of its ops; (the last op of it, the end of that [ns])."""
         strands = self.strands
         first = strands.at[op]
-        last, begins = strands.stop[first], strands.begins(0)
+        last, begins = self.reach(first, begin, alone=False), strands.begins(0)
         self.played.append((first, last, begin, 0))
         return int(strands.ops[last - 1]), begin + begins[last] - begins[first]
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.flat import Flat
-from clustersim.engine.knot import Course, Knots
+from clustersim.engine.knot import Course, Knots, Ties
 
 if TYPE_CHECKING:
     from clustersim.engine.lane import Lane
@@ -46,6 +46,7 @@ class Strands:
     num_ops : int
         of the program
     knots : Knots
+    gates : Mapping[int, tuple[tuple[int, int], ...]]
 
     Attributes
     ----------
@@ -56,8 +57,10 @@ class Strands:
     slowed : array of int64
         by place, the place behind the last one of its strand that collectives or other ops of the lane slow; 0 where
         they slow none
-    tied : array of int64
-        by place, that of the first knot of its strand that does not stand before it, else ``stop``
+    hurdle : array of int64
+        by place, that of the first knot or gate of its strand that does not stand before it, else ``stop``
+    gates : Mapping[int, tuple[tuple[int, int], ...]]
+        by place, its ops that also wait for others: (op, how many it waits for on the strand or in the knot)
     knots : Knots
     has_knots : bool
     """
@@ -69,13 +72,14 @@ class Strands:
         "_num_sms",
         "_sm_ns",
         "at",
+        "gates",
         "has_knots",
+        "hurdle",
         "knot",
         "knots",
         "ops",
         "slowed",
         "stop",
-        "tied",
     )
 
     def __init__(
@@ -88,18 +92,22 @@ class Strands:
         num_sms: int,
         num_ops: int,
         knots: Knots,
+        gates: Mapping[int, tuple[tuple[int, int], ...]],
     ) -> None:
         at = np.full(num_ops, -1, dtype=np.int32)
         at[ops[knot < 0]] = np.flatnonzero(knot < 0)
         lengths, number = np.diff(np.append(first, len(ops))), np.arange(len(ops))
         stop = np.repeat(first + lengths, lengths)
         slowed = np.where((sm_ns > 0) | (knot >= 0), number + 1, 0)
-        tied = np.minimum.accumulate(np.where(knot >= 0, number, len(ops))[::-1])[::-1]
+        hurdle = np.where(knot >= 0, number, len(ops))
+        hurdle[list(gates)] = list(gates)
+        hurdle = np.minimum.accumulate(hurdle[::-1])[::-1]
         self.ops = ops
         self.at = array("i", at.tobytes())
         self.stop = _array(stop)
         self.slowed = _array(np.repeat(np.maximum.reduceat(slowed, first), lengths) if len(ops) else slowed)
-        self.tied = _array(np.minimum(tied, stop))
+        self.hurdle = _array(np.minimum(hurdle, stop))
+        self.gates = gates
         self.knot = knot
         self.knots = knots
         self.has_knots = bool((knot >= 0).any())
@@ -132,15 +140,9 @@ class Strands:
         """Whether taken SMs slow the op at a place."""
         return bool(self._sm_ns[place])
 
-    def reach(self, place: int, *, alone: bool) -> int:
-        """The place up to which a strand goes on from one of its places without being looked at.
-
-        To its end, but for knots whose course is not known, and for any knot where the strand is not alone on its lane.
-        """
-        until, stop, courses = self.tied[place], self.stop[place], self.knots.courses
-        while alone and until < stop and courses[self.knot[until]] is not None:
-            until = self.tied[until + 1]
-        return until
+    def is_unknown(self, place: int) -> bool:
+        """Whether a knot stands at a place, or behind the last one, whose course is not known."""
+        return place < len(self.knot) and self.knot[place] >= 0 and self.course(place) is None
 
     def course(self, place: int) -> Course | None:
         """That of the knot at a place, if it is known."""
@@ -209,10 +211,10 @@ class Stretch:
         self.lane = lane
         self.strands = lane.strands
         self.first = first
-        self.last = lane.strands.reach(first, alone=alone)
-        self.alone = alone
         self.since = since
         self.taken = taken
+        self.alone = alone
+        self.last = lane.reach(first, since, alone=alone)
         self.bent: Activity | None = None
         self.due = -1
         self.held = -1
@@ -254,7 +256,7 @@ def find_strands(
     ns: NDArray[np.int64],
     sm_ns: NDArray[np.int64],
     num_sms: int,
-    ties: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ties: Ties | None,
     knots: Knots,
 ) -> Strands:
     """The strands of two ops and more.
@@ -266,19 +268,30 @@ def find_strands(
         ops whose end is known when they start, but for the SMs that are taken from them
     ns, sm_ns : NDArray[int64], shape (ops,)
         of those, as :class:`Strands` has them
-    ties : tuple[NDArray[int64], NDArray[int64]]
-        the ops before and behind each knot, shape (K, 2), and its number, shape (K,)
+    ties : Ties, optional
+        without them strands have neither gates nor knots
     knots : Knots
     """
     n = len(flat)
-    (first, last), number = ties[0].T, ties[1]
-    inside = np.zeros(n + 1, dtype=np.int64)
-    inside[first + 1] += 1
-    inside[last] -= 1
-    free = single & (np.cumsum(inside)[:n] == 0)
-    follower = np.where(free, flat.follower, -1)
-    follower[(follower >= 0) & ~free[follower]] = -1
-    follower[first] = last
+    follower = np.where(single, flat.follower, -1)
+    knot_behind = np.full(n, -1, dtype=np.int64)
+    gate = np.full(n, -1, dtype=np.int64)
+    in_knot = np.zeros(n, dtype=bool)
+    if ties is not None:
+        gate, (first, last) = ties.gate, ties.knots.T
+        before, after = ties.edges.T
+        gated = (np.diff(flat.first_target)[before] == 1) & (gate[after] == 1) & single[before]
+        follower[before[gated]] = after[gated]
+        inside = np.zeros(n + 1, dtype=np.int64)
+        inside[first + 1] += 1
+        inside[last] -= 1
+        in_knot = np.cumsum(inside)[:n] > 0
+        follower[in_knot] = -1
+    joined_to = np.flatnonzero(follower >= 0)
+    follower[joined_to[~single[follower[joined_to]] | in_knot[follower[joined_to]]]] = -1
+    if ties is not None:
+        follower[first] = last
+        knot_behind[first] = ties.number
     before = np.flatnonzero(follower >= 0)
     ahead = np.arange(n)
     ahead[follower[before]] = before
@@ -294,15 +307,20 @@ def find_strands(
     ops = np.flatnonzero(joined)
     ops = ops[np.argsort(ahead[ops] * n + place[ops], kind="stable")]
     # a knot stands behind the op before it
-    knot_behind = np.full(n, -1, dtype=np.int64)
-    knot_behind[first] = number
     pairs = np.stack([np.full(len(ops), -1), knot_behind[ops]], axis=1).reshape(-1)
     kept = pairs >= 0
     kept[::2] = True
     knot, of = pairs[kept], np.repeat(ops, 2)[kept]
     heads = np.flatnonzero((place[of] == 0) & (knot < 0))
+    starts = np.where(knot >= 0, of + 1, of)
+    gates: dict[int, list[tuple[int, int]]] = {}
+    for p in np.flatnonzero((knot >= 0) | (gate[of] > 0)).tolist():
+        inner = range(starts[p], starts[p + 1]) if knot[p] >= 0 else range(starts[p], starts[p] + 1)
+        found = [(j, int(gate[j])) for j in inner if gate[j] > 0]
+        if found:
+            gates[p] = found
     return Strands(
-        np.where(knot >= 0, of + 1, of),
+        starts,
         heads,
         np.where(knot >= 0, 0, ns[of]),
         np.where(knot >= 0, 0, sm_ns[of]),
@@ -310,6 +328,7 @@ def find_strands(
         num_sms,
         n,
         knots,
+        {place: tuple(ops) for place, ops in gates.items()},
     )
 
 
