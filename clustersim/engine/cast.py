@@ -30,31 +30,45 @@ def lanes_of(scene: Scene, rounds: Sequence[int], varying: Collection[int] = ())
     varying : Collection[int]
         resources whose capacity may change
     """
-    knots, demands = Knots(), dict[object, int]()
+    knots, demands, own = Knots(), dict[object, int](), _own(scene, varying)
     cast: dict[tuple[object, ...], tuple[list[int], dict[int, int], Strands]] = {}
     lanes = []
-    for spec in scene.lanes:
+    for spec, mine in zip(scene.lanes, own, strict=True):
         role = scene.system.role(spec.program, rounds[spec.job])
         taken = _sms_taken(scene, spec, role.flat)
         alone = _joint_alone(scene, spec, role)
         if scene.system.noise is not None:
             signatures, kind = _noisy(scene, spec, role), np.arange(len(role.flat))
-            lanes.append(
-                Lane(spec, role, signatures, kind.tolist(), *_ends(spec, role, signatures, kind, taken, alone, None))
-            )
+            ends = _ends(spec, role, signatures, kind, taken, alone, None)
+            lanes.append(Lane(spec, role, signatures, kind.tolist(), *ends, own=mine))
             continue
         code = _code(spec.signatures)
-        asked = _asked(scene, spec, role, demands) if spec.own_memory not in varying else None
+        asked = _asked(scene, spec, role, mine, demands, knots)
         key = (
             *(spec.program, spec.kind, role.rounds, *code, taken.tobytes(), alone.tobytes(), id(spec.crowded)),
-            asked if asked is None else asked.tobytes(),
+            *(asked.number.tobytes(), asked.ns.tobytes(), asked.lane),
         )
         if key not in cast:
-            capacity = scene.capacity[spec.own_memory] if spec.own_memory >= 0 else 0
-            asks = None if asked is None else Asked(asked, (spec.num_sms, capacity), knots)
-            cast[key] = _ends(spec, role, spec.signatures, role.op, taken, alone, asks)
-        lanes.append(Lane(spec, role, spec.signatures, role.op_list, *cast[key]))
+            cast[key] = _ends(spec, role, spec.signatures, role.op, taken, alone, asked)
+        lanes.append(Lane(spec, role, spec.signatures, role.op_list, *cast[key], own=mine))
     return lanes
+
+
+def _own(scene: Scene, varying: Collection[int]) -> list[tuple[int, ...]]:
+    """By lane the resources of fixed capacity that only itself uses, and collectives that it takes part in."""
+    users: dict[int, set[int]] = {}
+    for number, spec in enumerate(scene.lanes):
+        for resource in {r for signature in spec.signatures if signature for r, _, _ in signature.demands}:
+            users.setdefault(resource, {number}).intersection_update({number})
+    for meeting in scene.rendezvous:
+        members = {number for number, _ in meeting.members}
+        for resource in {r for signature in meeting.signatures for r, _, _ in signature.demands}:
+            users.setdefault(resource, set(members)).intersection_update(members)
+    own: list[list[int]] = [[] for _ in scene.lanes]
+    for resource in sorted(users.keys() - set(varying)):
+        for number in users[resource]:
+            own[number].append(resource)
+    return [tuple(resources) for resources in own]
 
 
 def _code(signatures: Sequence[Signature | None]) -> list[int]:
@@ -126,14 +140,18 @@ class Asked:
     Attributes
     ----------
     number : NDArray[int64], shape (ops,)
-        a number for what each op asks of the lane's own memory; -1 where it asks for anything else
-    lane : tuple[int, int]
-        SMs of the device, capacity of that memory [B/s]
+        a number for what each op asks of the lane's own resources; -1 where it asks for anything else, or waits for
+        other lanes
+    ns : NDArray[int64], shape (ops,)
+        how long collectives take alone [ns]
+    lane : tuple[int, ...]
+        SMs of the device, capacities of these resources [B/s]
     knots : Knots
     """
 
     number: NDArray[np.int64]
-    lane: tuple[int, int]
+    ns: NDArray[np.int64]
+    lane: tuple[int, ...]
     knots: Knots
 
 
@@ -152,9 +170,9 @@ def _strands(
     slowed = ns == SLOWED
     ties = None
     if asked is not None:
-        tied = ((ns == ELASTIC) | (ns == COLLECTIVE)) & (asked.number >= 0) & (duration > 0)
+        times = np.where(ns >= 0, ns, np.maximum(duration, asked.ns))
+        tied = ((ns == ELASTIC) | (ns == COLLECTIVE)) & (asked.number >= 0) & (times > 0)
         tied[list(flat.giving)] = False
-        times = np.where(ns >= 0, ns, duration)
         made_of = np.stack([np.minimum(ns, 0), times, sm_ns, taken.astype(np.int64), asked.number], axis=1)
         ties = find_ties(flat, single, tied, single & ~slowed, made_of, asked.lane, asked.knots)
     strands = find_strands(
@@ -170,22 +188,26 @@ def _strands(
     return strands
 
 
-def _asked(scene: Scene, spec: LaneSpec, role: Role, known: dict[object, int]) -> NDArray[np.int64]:
-    """By op a number for what it asks of the lane's own memory alone; -1 where others can be in its way."""
+def _asked(
+    scene: Scene, spec: LaneSpec, role: Role, own: Sequence[int], known: dict[object, int], knots: Knots
+) -> Asked:
+    place = {resource: k for k, resource in enumerate(own)}
 
     def number(signature: Signature | None) -> int:
-        if signature is None or signature.phases or any(r != spec.own_memory for r, _, _ in signature.demands):
+        if signature is None or signature.phases or any(r not in place for r, _, _ in signature.demands):
             return -1
-        asks = tuple(demand[1:] for demand in signature.demands), signature.peak_load, signature.num_flows
-        return known.setdefault(asks, len(known))
+        asks = tuple((place[r], load, weight) for r, load, weight in signature.demands)
+        return known.setdefault((asks, signature.peak_load, signature.num_flows), len(known))
 
     asked = np.array([number(signature) for signature in spec.signatures], dtype=np.int64)[role.op]
+    ns = np.zeros(len(role.flat), dtype=np.int64)
     for slot, ops in zip(role.flat.slots, role.flat.slot_ops, strict=True):
         meeting = scene.rendezvous[spec.rendezvous[slot]]
         if len(meeting.members) == 1:
-            by_signature = np.array([number(signature) for signature in meeting.signatures])
-            asked[ops] = np.resize(by_signature[scene.system.blocks[meeting.block].script], len(ops))
-    return asked
+            script = scene.system.blocks[meeting.block].script
+            asked[ops] = np.resize(np.array([number(s) for s in meeting.signatures])[script], len(ops))
+            ns[ops] = np.resize(np.array([s.ns for s in meeting.signatures])[script], len(ops))
+    return Asked(asked, ns, (spec.num_sms, *(scene.capacity[r] for r in own)), knots)
 
 
 def _joint_alone(scene: Scene, spec: LaneSpec, role: Role) -> NDArray[np.int64]:

@@ -540,6 +540,7 @@ class Engine:
         """A knot has been played op by op with nothing beside it: the others of its kind go as it went."""
         assert lane.watched is not None
         (place, since), strands = lane.watched, lane.strands
+        own = {resource: k for k, resource in enumerate(lane.own)}
         lane.watched = None
         base, behind = int(strands.ops[place]), int(strands.ops[place + 1])
         start = np.frombuffer(lane.start, dtype=np.int64)[base:behind] - since
@@ -549,7 +550,7 @@ class Engine:
             owner, number = lane.owner(base + k)
             log = self.history.get((owner, number, 0))
             if log is not None:
-                logs[k] = tuple((when - since, rate, limit >= 0) for when, rate, limit in log)
+                logs[k] = tuple((when - since, rate, own.get(limit, -1)) for when, rate, limit in log)
         strands.knots.keep(int(strands.knot[place]), Course(start=start, end=end, logs=logs))
         assert int(end.max()) == now - since
 
@@ -557,9 +558,9 @@ class Engine:
         """Put into the history how rates changed in a knot that was played as one, up to now."""
         course = lane.strands.course(place)
         assert course is not None
-        base, own = int(lane.strands.ops[place]), lane.spec.own_memory
+        base, own = int(lane.strands.ops[place]), (*lane.own, -1)
         for k, log in course.logs.items():
-            told = [(since + when, rate, own if limited else -1) for when, rate, limited in log if since + when <= now]
+            told = [(since + when, rate, own[limit]) for when, rate, limit in log if since + when <= now]
             if told:
                 self.history[(*lane.owner(base + k), 0)] = told
 
@@ -603,7 +604,7 @@ class Engine:
 
     def _take_up(self, lane: Lane, j: int, place: int, since: int, now: int) -> None:
         """Go on with an op of a knot that something came near."""
-        course, base, own = lane.strands.course(place), int(lane.strands.ops[place]), lane.spec.own_memory
+        course, base, own = lane.strands.course(place), int(lane.strands.ops[place]), (*lane.own, -1)
         assert course is not None
 
         def taken(at: int) -> int:
@@ -628,10 +629,10 @@ class Engine:
             owner.pending[number] = 0
             lane.taken += signature.num_sms
             lane.num_joined += 1
-        for when, rate, limited in course.logs.get(j - base, ()):
+        for when, rate, limit in course.logs.get(j - base, ()):
             if since + when <= now:
                 activity.left -= activity.rate * (since + when - activity.since)
-                activity.since, activity.rate, activity.limit = since + when, rate, own if limited else -1
+                activity.since, activity.rate, activity.limit = since + when, rate, own[limit]
         if activity.demands:
             self.sharing.add(activity)
             self.sharing.look_at(activity)

@@ -17,8 +17,8 @@ from clustersim.engine.flat import Flat
 
 __all__ = ["Course", "Knots", "Ties", "find_ties"]
 
-Log = tuple[tuple[int, int, bool], ...]
-"""Changes of an op's rate: (time since the knot began [ns], rate, whether the lane's own memory limits it)."""
+Log = tuple[tuple[int, int, int], ...]
+"""Changes of an op's rate: (since the knot began [ns], rate, which of the lane's own resources limits it, or -1)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

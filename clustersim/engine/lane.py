@@ -47,6 +47,8 @@ class Lane:
         (place, begin [ns]) of a knot that is played op by op with nothing beside it, to keep its course
     num_joined : int
         collectives in progress that it is a member of
+    own : tuple[int, ...]
+        resources that only itself uses and collectives that it takes part in
     signatures, unshared : list[Signature | None]
         kinds of op, with and without their demands
     kind : list[int]
@@ -69,6 +71,7 @@ class Lane:
         "num_joined",
         "num_sms",
         "op",
+        "own",
         "played",
         "rendezvous",
         "running",
@@ -97,6 +100,8 @@ class Lane:
         ns: list[int],
         granted: dict[int, int],
         strands: Strands,
+        *,
+        own: tuple[int, ...] = (),
     ) -> None:
         flat = role.flat
         self.spec = spec
@@ -127,6 +132,7 @@ class Lane:
         self.untold: list[tuple[int, int]] = []
         self.watched: tuple[int, int] | None = None
         self.num_joined = 0
+        self.own = own
 
     def owner(self, op: int) -> tuple[Lane | Rendezvous, int]:
         """Whose op it is, and its number there: a collective is its rendezvous'."""
