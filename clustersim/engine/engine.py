@@ -497,7 +497,7 @@ class Engine:
             if stretch.taken != lane.taken:
                 self._bend(stretch, place, begun, now)
             stretch.alone = alone
-            stretch.last = lane.reach(place, begun, alone=alone)
+            stretch.last = lane.reach(place, now, alone=alone)
             self._push(stretch, now, stretch.end - now)
 
     def _bend(self, stretch: Stretch, place: int, begun: int, now: int) -> None:

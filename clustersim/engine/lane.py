@@ -148,11 +148,11 @@ class Lane:
         gate = self.strands.gates.get(place, ())
         return all(self.waits[op] == left and self.behind[op] <= at for op, left in gate)
 
-    def reach(self, place: int, since: int, *, alone: bool) -> int:
-        """The place up to which a strand goes on without being looked at, if what stands at ``place`` begins ``since``.
+    def reach(self, place: int, over: int, *, alone: bool) -> int:
+        """The place up to which a strand goes on without being looked at, from one of its places.
 
         To its end, but for gates that may not be open by then, knots whose course is not known, and any knot where the
-        strand is not alone on the lane.
+        strand is not alone on the lane. What stands at the place is over at ``over`` [ns] or later.
         """
         strands = self.strands
         stop, hurdle, begins = strands.stop[place], strands.hurdle, strands.begins(0)
@@ -160,8 +160,8 @@ class Lane:
         while until < stop:
             if strands.knot[until] >= 0 and not (alone and strands.course(until)):
                 break
-            # not before it comes there with no SMs taken
-            if until in strands.gates and not self.is_open(until, since + begins[until] - begins[place]):
+            # it comes there when no SMs are taken, or later
+            if until in strands.gates and not self.is_open(until, over + begins[until] - begins[place + 1]):
                 break
             until = hurdle[until + 1] if until + 1 < stop else stop
         return until
@@ -169,8 +169,8 @@ class Lane:
     def play(self, op: int, begin: int) -> tuple[int, int]:
         """Play what nothing slows of a strand, from one of its ops; (the last op of it, the end of that [ns])."""
         strands = self.strands
-        first = strands.at[op]
-        last, begins = self.reach(first, begin, alone=False), strands.begins(0)
+        first, begins = strands.at[op], strands.begins(0)
+        last = self.reach(first, begin + begins[first + 1] - begins[first], alone=False)
         self.played.append((first, last, begin, 0))
         return int(strands.ops[last - 1]), begin + begins[last] - begins[first]
 

@@ -214,7 +214,8 @@ class Stretch:
         self.since = since
         self.taken = taken
         self.alone = alone
-        self.last = lane.reach(first, since, alone=alone)
+        begins = lane.strands.begins(0)
+        self.last = lane.reach(first, since + begins[first + 1] - begins[first], alone=alone)
         self.bent: Activity | None = None
         self.due = -1
         self.held = -1
