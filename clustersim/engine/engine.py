@@ -462,7 +462,7 @@ class Engine:
             return
         if lane.strands.has_knots:
             if lane.watched is not None and lane.strands.at[j] == lane.watched[0] + 1:
-                self._keep_course(lane, now)
+                self._keep_course(lane)
             self._come_near(lane, j)
         stretch = Stretch(lane, lane.strands.at[j], now, lane.taken, alone=self._is_quiet(lane))
         lane.stretches[stretch] = None
@@ -536,7 +536,7 @@ class Engine:
             if not base <= j < lane.strands.ops[lane.watched[0] + 1]:
                 lane.watched = None
 
-    def _keep_course(self, lane: Lane, now: int) -> None:
+    def _keep_course(self, lane: Lane) -> None:
         """A knot has been played op by op with nothing beside it: the others of its kind go as it went."""
         assert lane.watched is not None
         (place, since), strands = lane.watched, lane.strands
@@ -552,7 +552,6 @@ class Engine:
             if log is not None:
                 logs[k] = tuple((when - since, rate, own.get(limit, -1)) for when, rate, limit in log)
         strands.knots.keep(int(strands.knot[place]), Course(start=start, end=end, logs=logs))
-        assert int(end.max()) == now - since
 
     def _tell(self, lane: Lane, place: int, since: int, now: int) -> None:
         """Put into the history how rates changed in a knot that was played as one, up to now."""
