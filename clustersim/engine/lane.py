@@ -152,19 +152,20 @@ class Lane:
         """The place up to which a strand goes on without being looked at, from one of its places.
 
         To its end, but for gates that may not be open by then, knots whose course is not known, and any knot where the
-        strand is not alone on the lane. What stands at the place is over at ``over`` [ns] or later.
+        strand is not alone on the lane. It never ends behind a knot, but before it. What stands at the place is over at
+        ``over`` [ns] or later.
         """
         strands = self.strands
-        stop, hurdle, begins = strands.stop[place], strands.hurdle, strands.begins(0)
+        stop, hurdle, begins, knot = strands.stop[place], strands.hurdle, strands.begins(0), strands.knot
         until = hurdle[place + 1] if place + 1 < stop else stop
         while until < stop:
-            if strands.knot[until] >= 0 and not (alone and strands.course(until)):
-                break
+            if knot[until] >= 0 and not (alone and strands.course(until)):
+                return until
             # it comes there when no SMs are taken, or later
             if until in strands.gates and not self.is_open(until, over + begins[until] - begins[place + 1]):
-                break
+                return until - 1 if knot[until - 1] >= 0 else until
             until = hurdle[until + 1] if until + 1 < stop else stop
-        return until
+        return stop
 
     def play(self, op: int, begin: int) -> tuple[int, int]:
         """Play what nothing slows of a strand, from one of its ops; (the last op of it, the end of that [ns])."""

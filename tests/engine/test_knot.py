@@ -46,9 +46,13 @@ def stages(star: ModuleType, *, nbytes: int = 40_000, memory: int = 0, told: int
                 kind, slot = ("send", "out") if sends else ("recv", "in")
                 p.add(star.collective(kind, 30_000, slot, algorithm=None), stream=slot, after=[wait])
         for head in heads if told else ():
-            host = p.add(star.delay(told, name="host"), stream="host")
-            p.depend(head, after=[host])
-            p.depend(head + 2, after=[host])
+            for ops in (
+                (head, head + 2),
+                (head + 7,),
+            ):  # the kernel before a knot and its first exchange; that behind it
+                host = p.add(star.delay(told, name="host"), stream="host")
+                for op in ops:
+                    p.depend(op, after=[host])
         programs.append(p)
     made: Job = star.job(
         *[programs[0]] * 4,
@@ -80,9 +84,18 @@ JOBS = pytest.mark.parametrize(
         {"nbytes": 40_000, "memory": 900_000},
         {"nbytes": 40_000, "memory": 1_000_000},
         {"told": 50},
+        {"told": 2500},
         {"told": 5000},
     ],
-    ids=["exchanges wait", "products wait", "memory is shared", "memory is short", "host ahead", "host late"],
+    ids=[
+        "exchanges wait",
+        "products wait",
+        "memory is shared",
+        "memory is short",
+        "host ahead",
+        "host beside",
+        "host late",
+    ],
 )
 
 
