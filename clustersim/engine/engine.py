@@ -20,13 +20,13 @@ from simpy.events import NORMAL, URGENT, Event, EventPriority
 
 from clustersim.engine.cast import lanes_of, meetings_of
 from clustersim.engine.deadlock import Deadlock, wait_for
-from clustersim.engine.knot import Course
 from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, STRUNG, Lane, Rendezvous
 from clustersim.engine.limits import LimitReached, Limits
 from clustersim.engine.scene import ONE, Scene, Signature
 from clustersim.engine.sharing import Activity, Sharing
 from clustersim.engine.stores import Stores
 from clustersim.engine.strand import Stretch
+from clustersim.engine.untied import History, keep_course, tell_rates, untie
 from clustersim.garbage import uncollected
 
 __all__ = ["Engine"]
@@ -99,7 +99,7 @@ class Engine:
         self.stores = Stores(scene.store_capacity)
         self.lanes = lanes_of(scene, rounds, (varying or {}).values())
         self.rendezvous = meetings_of(scene, self.lanes)
-        self.history: dict[tuple[Any, int, int], list[tuple[int, int, int]]] = {}
+        self.history: History = {}
         self.turns: dict[tuple[Any, int], list[int]] = {}
         self.launched: dict[int, int] = {}
         self.cancelled: set[Lane] = set()
@@ -285,7 +285,7 @@ class Engine:
             if (ahead := starts > now).any():  # stopped before what was told ahead
                 starts[ahead] = np.frombuffer(lane.end, dtype=np.int64)[ahead] = -1
             for place, begin in lane.untold:
-                self._tell(lane, place, begin, now)
+                tell_rates(lane, place, begin, now, self.history)
             lane.untold.clear()
 
     def _too_long(self, _: Event) -> None:
@@ -462,7 +462,7 @@ class Engine:
             return
         if lane.strands.has_knots:
             if lane.watched is not None and lane.strands.at[j] == lane.watched[0] + 1:
-                self._keep_course(lane)
+                keep_course(lane, self.history)
             self._come_near(lane, j)
         stretch = Stretch(lane, lane.strands.at[j], now, lane.taken, alone=self._is_quiet(lane))
         lane.stretches[stretch] = None
@@ -536,33 +536,6 @@ class Engine:
             if not base <= j < lane.strands.ops[lane.watched[0] + 1]:
                 lane.watched = None
 
-    def _keep_course(self, lane: Lane) -> None:
-        """A knot has been played op by op with nothing beside it: the others of its kind go as it went."""
-        assert lane.watched is not None
-        (place, since), strands = lane.watched, lane.strands
-        own = {resource: k for k, resource in enumerate(lane.own)}
-        lane.watched = None
-        base, behind = int(strands.ops[place]), int(strands.ops[place + 1])
-        start = np.frombuffer(lane.start, dtype=np.int64)[base:behind] - since
-        end = np.frombuffer(lane.end, dtype=np.int64)[base:behind] - since
-        logs = {}
-        for k in range(behind - base):
-            owner, number = lane.owner(base + k)
-            log = self.history.get((owner, number, 0))
-            if log is not None:
-                logs[k] = tuple((when - since, rate, own.get(limit, -1)) for when, rate, limit in log)
-        strands.knots.keep(int(strands.knot[place]), Course(start=start, end=end, logs=logs))
-
-    def _tell(self, lane: Lane, place: int, since: int, now: int) -> None:
-        """Put into the history how rates changed in a knot that was played as one, up to now."""
-        course = lane.strands.course(place)
-        assert course is not None
-        base, own = int(lane.strands.ops[place]), (*lane.own, -1)
-        for k, log in course.logs.items():
-            told = [(since + when, rate, own[limit]) for when, rate, limit in log if since + when <= now]
-            if told:
-                self.history[(*lane.owner(base + k), 0)] = told
-
     def _untie_all(self, lane: Lane, now: int) -> None:
         """Play the knots in progress on a lane op by op from now on."""
         for stretch in list(lane.stretches):
@@ -571,71 +544,16 @@ class Engine:
                 self._untie(stretch, place, begun, now, begun=False)
 
     def _untie(self, stretch: Stretch, place: int, since: int, now: int, *, begun: bool = True) -> None:
-        """Something came near a knot in progress: it goes on op by op from where it is.
-
-        Ops that begin now count as in progress where ``begun``.
-        """
-        lane, strands = stretch.lane, stretch.strands
-        stretch.unbend()
-        stretch.play(place)
-        stretch.due = -1
-        del lane.stretches[stretch]
-        course, base = strands.course(place), int(strands.ops[place])
-        assert course is not None
-        self._tell(lane, place, since, now)
-        spans = [(base + k, since + a, since + b) for k, (a, b) in enumerate(course.spans())]
-        for j, start, end in spans:
-            if end <= now:
-                lane.start[j], lane.end[j] = start, end
-                if lane.ns[j] == COLLECTIVE:
-                    lane.rendezvous[lane.slot[j]].pending[lane.sequence[j]] = 0
-                for then in lane.targets[lane.first_target[j] : lane.first_target[j + 1]]:
-                    lane.waits[then] -= 1
-                    lane.behind[then] = max(lane.behind[then], end)
-        for j, start, end in spans:
-            if start < now + begun and end > now:
-                lane.start[j] = start
-                if lane.ns[j] >= 0:
-                    lane.end[j] = end
-                    self._release(lane, j, end, now)
-                else:
-                    self._take_up(lane, j, place, since, now)
-
-    def _take_up(self, lane: Lane, j: int, place: int, since: int, now: int) -> None:
-        """Go on with an op of a knot that something came near."""
-        course, base, own = lane.strands.course(place), int(lane.strands.ops[place]), (*lane.own, -1)
-        assert course is not None
-
-        def taken(at: int) -> int:
-            """SMs that the collectives of the knot hold at an instant."""
-            return sum(
-                lane.meeting_signature(base + k).num_sms
-                for k, (start, end) in enumerate(course.spans())
-                if lane.ns[base + k] == COLLECTIVE and since + start <= at < since + end
-            )
-
-        start = lane.start[j]
-        owner, number = lane.owner(j)
-        if isinstance(owner, Lane):
-            signature = lane.unshared[lane.kind[j]] if lane.ns[j] == SLOWED else lane.signatures[lane.kind[j]]
-            assert signature is not None
-            activity = Activity(lane, j, signature, signature.beside(taken(start), lane.num_sms)[1], start)
-            activity.cap = signature.beside(taken(now), lane.num_sms)[1]
-            lane.running[j] = activity
-        else:
-            signature = lane.meeting_signature(j)
-            activity = Activity(owner, number, signature, signature.beside(0, 1)[1], start)
-            owner.pending[number] = 0
-            lane.taken += signature.num_sms
-            lane.num_joined += 1
-        for when, rate, limit in course.logs.get(j - base, ()):
-            if since + when <= now:
-                activity.left -= activity.rate * (since + when - activity.since)
-                activity.since, activity.rate, activity.limit = since + when, rate, own[limit]
-        if activity.demands:
-            self.sharing.add(activity)
-            self.sharing.look_at(activity)
-        self._push(activity, now, activity.since + -(-activity.left // activity.rate) - now)
+        """Something came near a knot in progress: it goes on op by op from where it is."""
+        tell_rates(stretch.lane, place, since, now, self.history)
+        plain, others = untie(stretch, place, since, now, begun=begun)
+        for j in plain:
+            self._release(stretch.lane, j, stretch.lane.end[j], now)
+        for activity in others:
+            if activity.demands:
+                self.sharing.add(activity)
+                self.sharing.look_at(activity)
+            self._push(activity, now, activity.since + -(-activity.left // activity.rate) - now)
 
     def _meet(self, meeting: Rendezvous, k: int, now: int) -> None:
         """The last member has arrived: the collective starts for all."""
