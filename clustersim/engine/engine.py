@@ -265,6 +265,7 @@ class Engine:
         finally:
             self._write()
         waiting = wait_for(self)
+        self._let_go()
         if waiting:
             raise Deadlock(waiting)
 
@@ -273,6 +274,12 @@ class Engine:
         """Ops in progress that a resource holds at next to nothing."""
         stuck = self._active.get(_NEVER, ())
         return [activity for activity in stuck if type(activity) is Activity and activity.due == _NEVER]
+
+    def _let_go(self) -> None:
+        """Undo references in a circle, so that all of a run goes with its last user and needs no collector."""
+        self._callbacks.clear()
+        for lane in self.lanes:
+            lane.rendezvous.clear()
 
     # --- instants ----------------------------------------------------------------------------------------------
 
