@@ -379,7 +379,10 @@ class Engine:
                 self._progress(now)
 
     def _push(self, activity: Activity | Stretch, now: int, took: int) -> None:
-        then = activity.due = min(now + took, _NEVER)
+        then = now + took
+        if then > _NEVER:
+            then = _NEVER
+        activity.due = then
         if now < activity.held <= then:
             return
         activity.held = then
@@ -393,26 +396,27 @@ class Engine:
 
     def _release(self, lane: Lane, i: int, at: int, now: int) -> None:
         """An op ends at ``at``, which may be later than now: what waits for nothing else starts then."""
-        waits, behind, ns, targets = lane.waits, lane.behind, lane.ns, lane.targets
-        first, gives, strands = lane.first_target, lane.gives, lane.strands
-        ends = [(i, at)]
-        for i, at in ends:  # grows while it is walked
+        waits, behind, ns, targets, first = lane.waits, lane.behind, lane.ns, lane.targets, lane.first_target
+        ends: list[tuple[int, int]] = []
+        while True:
             for j in targets[first[i] : first[i + 1]]:
-                if behind[j] < at:
+                if at > now and behind[j] < at:
                     behind[j] = at
                 waits[j] -= 1
                 if waits[j]:
                     continue
                 took, begin = ns[j], behind[j]
+                if begin < now:
+                    begin = now
                 if took >= 0:
                     end = begin + took
                     lane.start[j] = begin
                     lane.end[j] = end
-                    if gives is not None and j in gives:
+                    if lane.gives is not None and j in lane.gives:
                         self._plan(lane, j, end, now)
                     else:
                         ends.append((j, end))
-                elif took == STRUNG and not strands.slowed[strands.at[j]]:
+                elif took == STRUNG and not lane.strands.slowed[lane.strands.at[j]]:
                     ends.append(lane.play(j, begin))
                 elif begin > now:
                     self._plan(lane, j, begin, now)
@@ -420,8 +424,11 @@ class Engine:
                     self._elastic.append((lane, j))
                 else:
                     self._special.append((lane, j))
-        if len(ends) > 1 or ends[0][1] > now:
-            self._told = max(self._told, *(at for _, at in ends))
+            if at > self._told:
+                self._told = at
+            if not ends:
+                return
+            i, at = ends.pop()
 
     def _plan(self, lane: Lane, j: int, then: int, now: int) -> None:
         """Look at an op at an instant, now or later."""
@@ -471,7 +478,8 @@ class Engine:
             if lane.watched is not None and lane.strands.at[j] == lane.watched[0] + 1:
                 keep_course(lane, self.history)
             self._come_near(lane, j)
-        stretch = Stretch(lane, lane.strands.at[j], now, lane.taken, alone=self._is_quiet(lane))
+        alone = not (lane.running or lane.num_joined or lane.stretches)
+        stretch = Stretch(lane, lane.strands.at[j], now, lane.taken, alone=alone)
         lane.stretches[stretch] = None
         self._push(stretch, now, stretch.end - now)
 

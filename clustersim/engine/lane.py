@@ -156,8 +156,11 @@ class Lane:
         ``over`` [ns] or later.
         """
         strands = self.strands
-        stop, hurdle, begins, knot = strands.stop[place], strands.hurdle, strands.begins(0), strands.knot
+        stop, hurdle = strands.stop[place], strands.hurdle
         until = hurdle[place + 1] if place + 1 < stop else stop
+        if until == stop:
+            return stop
+        begins, knot = strands.begins(0), strands.knot
         while until < stop:
             if knot[until] >= 0 and not (alone and strands.course(until)):
                 return until

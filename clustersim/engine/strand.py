@@ -123,7 +123,8 @@ class Strands:
         The same whole numbers as :meth:`clustersim.engine.scene.Signature.beside`. Knots count as soon as their course
         is known, and where no SMs are taken.
         """
-        if taken not in self._begins or (not taken and self.has_knots and self._num_known < self.knots.num_known):
+        begins = self._begins.get(taken)
+        if begins is None or (self.has_knots and not taken and self._num_known < self.knots.num_known):
             ns = self._ns
             if taken:
                 free = max(1, self._num_sms - taken)
@@ -133,8 +134,8 @@ class Strands:
                 self._num_known = self.knots.num_known
                 known = np.array([0 if c is None else c.ns for c in self.knots.courses])
                 ns = np.where(self.knot >= 0, known[self.knot], ns)
-            self._begins[taken] = _array(np.concatenate([[0], np.cumsum(ns)]))
-        return self._begins[taken]
+            begins = self._begins[taken] = _array(np.concatenate([[0], np.cumsum(ns)]))
+        return begins
 
     def is_slowed(self, place: int) -> bool:
         """Whether taken SMs slow the op at a place."""
