@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.engine.flat import Flat
+from clustersim.engine.flat import Flat, int32
 from clustersim.engine.knot import Knots, find_ties
 from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, STRUNG, Lane, Rendezvous
 from clustersim.engine.local import paths
@@ -31,7 +32,7 @@ def lanes_of(scene: Scene, rounds: Sequence[int], varying: Collection[int] = ())
         resources whose capacity may change
     """
     knots, demands, own = Knots(), dict[object, int](), _own(scene, varying)
-    cast: dict[tuple[object, ...], tuple[list[int], dict[int, int], Strands]] = {}
+    cast: dict[tuple[object, ...], tuple[array[int], dict[int, int], Strands]] = {}
     lanes = []
     for spec, mine in zip(scene.lanes, own, strict=True):
         role = scene.system.role(spec.program, rounds[spec.job])
@@ -40,7 +41,7 @@ def lanes_of(scene: Scene, rounds: Sequence[int], varying: Collection[int] = ())
         if scene.system.noise is not None:
             signatures, kind = _noisy(scene, spec, role), np.arange(len(role.flat))
             ends = _ends(spec, role, signatures, kind, taken, alone, None)
-            lanes.append(Lane(spec, role, signatures, kind.tolist(), *ends, own=mine))
+            lanes.append(Lane(spec, role, signatures, int32(kind), *ends, own=mine))
             continue
         code = _code(spec.signatures)
         asked = _asked(scene, spec, role, mine, demands, knots)
@@ -50,7 +51,7 @@ def lanes_of(scene: Scene, rounds: Sequence[int], varying: Collection[int] = ())
         )
         if key not in cast:
             cast[key] = _ends(spec, role, spec.signatures, role.op, taken, alone, asked)
-        lanes.append(Lane(spec, role, spec.signatures, role.op_list, *cast[key], own=mine))
+        lanes.append(Lane(spec, role, spec.signatures, role.op_array, *cast[key], own=mine))
     return lanes
 
 
@@ -83,7 +84,7 @@ def _noisy(scene: Scene, spec: LaneSpec, role: Role) -> list[Signature | None]:
     factors = scene.system.noise.factors(spec.job, rank, role.step, role.place)
     computes = [isinstance(op, Compute | HostWork) for op in role.arrays.ops]
     signatures: list[Signature | None] = []
-    for k, factor in zip(role.op_list, factors.tolist(), strict=True):
+    for k, factor in zip(role.op_array, factors.tolist(), strict=True):
         signature = spec.signatures[k]
         if signature is not None and signature.ns and computes[k]:
             ns = max(1, round(signature.ns * factor))
@@ -101,7 +102,7 @@ def _ends(
     taken: NDArray[np.float64],
     alone: NDArray[np.int64],
     asked: Asked | None,
-) -> tuple[list[int], dict[int, int], Strands]:
+) -> tuple[array[int], dict[int, int], Strands]:
     """By op its duration where nothing can change it, else how its end is found; the same for ops behind pools."""
     flat = role.flat
     ns = np.array(_code(signatures), dtype=np.int64)[kind]
@@ -130,7 +131,7 @@ def _ends(
     ns[list(granted)] = POOLED
     sm_ns = np.array([0 if s is None else s.sm_ns for s in signatures])[kind]
     strands = _strands(spec, flat, ns, np.where(alone >= 0, alone, duration[kind]), sm_ns, taken, asked)
-    return ns.tolist(), granted, strands
+    return array("q", ns.tobytes()), granted, strands
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,7 +185,7 @@ def _strands(
         ties,
         asked.knots if asked is not None else Knots(),
     )
-    ns[strands.ops[strands.knot < 0]] = STRUNG
+    ns[strands.on_strands()] = STRUNG
     return strands
 
 
@@ -243,8 +244,8 @@ def meetings_of(scene: Scene, lanes: list[Lane]) -> list[Rendezvous]:
             lane = lanes[number]
             rounds = lane.flat.rounds
             at = lane.flat.slots.index(slot) if slot in lane.flat.slots else -1
-            members.append((lane, lane.flat.slot_ops[at] if at >= 0 else []))
-        meetings.append(Rendezvous(spec, np.tile(script, rounds).tolist(), members))
+            members.append((lane, lane.flat.slot_ops[at] if at >= 0 else array("i")))
+        meetings.append(Rendezvous(spec, int32(np.tile(script, rounds)), members))
     for lane in lanes:
         lane.rendezvous = [meetings[lane.spec.rendezvous[slot]] for slot in lane.flat.slots]
     return meetings

@@ -10,6 +10,7 @@ A plain op ends when it was said to, whatever happens: its end is told ahead to 
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
@@ -166,7 +167,9 @@ class Engine:
             lane.taken = lane.num_joined = 0
             lane.watched = None
             lane.gives = None
-            lane.first_target = [0] * (1 + len(lane.end))  # what is still on the clock releases nothing
+            lane.first_target = array(
+                "i", bytes(4 * len(lane.first_target))
+            )  # what is still on the clock releases nothing
             for i, begun in enumerate(lane.start):
                 if begun > now or begun == now > self._handled:  # it was told ahead
                     lane.start[i] = lane.end[i] = -1
@@ -494,7 +497,7 @@ class Engine:
                 self._recapped[lane] = None
             elif strands.is_unknown(last) and self._is_quiet(lane) and lane.is_open(last, now):
                 lane.watched = last, now
-        self._release(lane, int(strands.ops[last - 1]), now, now)
+        self._release(lane, strands.ops[last - 1], now, now)
 
     def _go_on(self, lane: Lane, now: int) -> None:
         """What runs beside strands in progress has changed: what is left of them goes on at its new speed."""
@@ -521,7 +524,7 @@ class Engine:
         if place >= stretch.first:
             stretch.unbend()
             stretch.play(place)
-            op = int(strands.ops[place])
+            op = strands.ops[place]
             stretch.first, stretch.since = place, begun
             if begun < now and strands.is_slowed(place):
                 signature = lane.unshared[lane.kind[op]]

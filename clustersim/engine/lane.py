@@ -27,7 +27,7 @@ class Lane:
         by op, predecessors that have not ended
     behind : array of int64
         by op, the latest end of those among its predecessors whose end is known [ns]
-    ns : list[int]
+    ns : array of int64
         by op, its duration [ns], or one of the codes above
     granted : dict[int, int]
         the same for ops that wait for a pool, once they have it
@@ -51,7 +51,7 @@ class Lane:
         resources that only itself uses and collectives that it takes part in
     signatures, unshared : list[Signature | None]
         kinds of op, with and without their demands
-    kind : list[int]
+    kind : array of int32
         by op, index into them: its distinct op, or with noise itself
     running : dict[int, Activity]
         its own ops in progress that can be re-rated
@@ -96,8 +96,8 @@ class Lane:
         spec: LaneSpec,
         role: Role,
         signatures: Sequence[Signature | None],
-        kind: list[int],
-        ns: list[int],
+        kind: array[int],
+        ns: array[int],
         granted: dict[int, int],
         strands: Strands,
         *,
@@ -110,7 +110,7 @@ class Lane:
         self.behind = array("q", bytes(8 * len(flat)))
         self.ns = ns
         self.granted = granted
-        self.op = role.op_list
+        self.op = role.op_array
         self.kind = kind
         self.gives = flat.giving or None
         self.targets = flat.targets
@@ -176,7 +176,7 @@ class Lane:
         first, begins = strands.at[op], strands.begins(0)
         last = self.reach(first, begin + begins[first + 1] - begins[first], alone=False)
         self.played.append((first, last, begin, 0))
-        return int(strands.ops[last - 1]), begin + begins[last] - begins[first]
+        return strands.ops[last - 1], begin + begins[last] - begins[first]
 
     def write(self, now: int) -> None:
         """Write start and end of what has been played of strands, that in progress as far as it has started."""
@@ -197,15 +197,15 @@ class Rendezvous:
     ----------
     pending : array of int32
         by collective, members that have not arrived
-    script : list[int]
+    script : array of int32
         by collective, its signature
-    members : list[tuple[Lane, list[int]]]
+    members : list[tuple[Lane, array of int32]]
         each arriving lane with its ops, by collective
     """
 
     __slots__ = ("members", "pending", "script", "signatures", "spec")
 
-    def __init__(self, spec: RendezvousSpec, script: list[int], members: list[tuple[Lane, list[int]]]) -> None:
+    def __init__(self, spec: RendezvousSpec, script: array[int], members: list[tuple[Lane, array[int]]]) -> None:
         self.spec = spec
         self.signatures = spec.signatures
         self.script = script

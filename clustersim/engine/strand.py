@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.engine.flat import Flat
+from clustersim.engine.flat import Flat, int32
 from clustersim.engine.knot import Course, Knots, Ties
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ class Strands:
 
     Attributes
     ----------
+    ops, knot : array of int32
+        as given
     at : array of int32
         by op, its place; -1 for ops on no strand, and in knots
     stop : array of int64
@@ -67,9 +69,11 @@ class Strands:
 
     __slots__ = (
         "_begins",
+        "_knot",
         "_ns",
         "_num_known",
         "_num_sms",
+        "_ops",
         "_sm_ns",
         "at",
         "gates",
@@ -102,15 +106,17 @@ class Strands:
         hurdle = np.where(knot >= 0, number, len(ops))
         hurdle[list(gates)] = list(gates)
         hurdle = np.minimum.accumulate(hurdle[::-1])[::-1]
-        self.ops = ops
-        self.at = array("i", at.tobytes())
+        self.ops = int32(ops)
+        self.at = int32(at)
         self.stop = _array(stop)
         self.slowed = _array(np.repeat(np.maximum.reduceat(slowed, first), lengths) if len(ops) else slowed)
         self.hurdle = _array(np.minimum(hurdle, stop))
         self.gates = gates
-        self.knot = knot
+        self.knot = int32(knot)
         self.knots = knots
         self.has_knots = bool((knot >= 0).any())
+        self._ops = ops
+        self._knot = knot
         self._ns = ns
         self._sm_ns = sm_ns
         self._num_sms = num_sms
@@ -133,9 +139,13 @@ class Strands:
             elif self.has_knots:
                 self._num_known = self.knots.num_known
                 known = np.array([0 if c is None else c.ns for c in self.knots.courses])
-                ns = np.where(self.knot >= 0, known[self.knot], ns)
+                ns = np.where(self._knot >= 0, known[self._knot], ns)
             begins = self._begins[taken] = _array(np.concatenate([[0], np.cumsum(ns)]))
         return begins
+
+    def on_strands(self) -> NDArray[np.int64]:
+        """The ops that stand on strands by themselves."""
+        return self._ops[self._knot < 0]
 
     def is_slowed(self, place: int) -> bool:
         """Whether taken SMs slow the op at a place."""
@@ -147,7 +157,7 @@ class Strands:
 
     def course(self, place: int) -> Course | None:
         """That of the knot at a place, if it is known."""
-        return self.knots.courses[int(self.knot[place])]
+        return self.knots.courses[self.knot[place]]
 
     def write(self, played: Sequence[Played], start: array[int], end: array[int]) -> list[tuple[int, int]]:
         """Write what was played as start and end by op [ns].
@@ -168,14 +178,14 @@ class Strands:
             length = last[mine] - first[mine]
             place = np.arange(int(length.sum())) + np.repeat(first[mine] - np.cumsum(length) + length, length)
             shift = np.repeat(since[mine] - begins[first[mine]], length)
-            single = self.knot[place] < 0
-            starts[self.ops[place[single]]] = begins[place[single]] + shift[single]
-            ends[self.ops[place[single]]] = begins[place[single] + 1] + shift[single]
-            for number in np.unique(self.knot[place[~single]]).tolist():
-                alike = np.flatnonzero(self.knot[place] == number)
+            single = self._knot[place] < 0
+            starts[self._ops[place[single]]] = begins[place[single]] + shift[single]
+            ends[self._ops[place[single]]] = begins[place[single] + 1] + shift[single]
+            for number in np.unique(self._knot[place[~single]]).tolist():
+                alike = np.flatnonzero(self._knot[place] == number)
                 course, begin = self.knots.courses[number], begins[place[alike]] + shift[alike]
                 assert course is not None
-                ops = self.ops[place[alike], None] + np.arange(len(course.start))
+                ops = self._ops[place[alike], None] + np.arange(len(course.start))
                 starts[ops], ends[ops] = begin[:, None] + course.start, begin[:, None] + course.end
                 if course.logs:
                     tied += zip(place[alike].tolist(), begin.tolist(), strict=True)

@@ -23,7 +23,7 @@ def keep_course(lane: Lane, history: History) -> None:
     (place, since), strands = lane.watched, lane.strands
     lane.watched = None
     own = {resource: k for k, resource in enumerate(lane.own)}
-    base, behind = int(strands.ops[place]), int(strands.ops[place + 1])
+    base, behind = strands.ops[place], strands.ops[place + 1]
     logs = {}
     for k in range(behind - base):
         log = history.get((*lane.owner(base + k), 0))
@@ -34,14 +34,14 @@ def keep_course(lane: Lane, history: History) -> None:
         end=np.frombuffer(lane.end, dtype=np.int64)[base:behind] - since,
         logs=logs,
     )
-    strands.knots.keep(int(strands.knot[place]), course)
+    strands.knots.keep(strands.knot[place], course)
 
 
 def tell_rates(lane: Lane, place: int, since: int, now: int, history: History) -> None:
     """Put into the history how rates changed in a knot that was played as one, up to now."""
     course = lane.strands.course(place)
     assert course is not None
-    base, own = int(lane.strands.ops[place]), (*lane.own, -1)
+    base, own = lane.strands.ops[place], (*lane.own, -1)
     for k, log in course.logs.items():
         told = [(since + when, rate, own[limit]) for when, rate, limit in log if since + when <= now]
         if told:
@@ -75,7 +75,7 @@ def untie(stretch: Stretch, place: int, since: int, now: int, *, begun: bool) ->
     stretch.play(place)
     stretch.due = -1
     del lane.stretches[stretch]
-    course, base = strands.course(place), int(strands.ops[place])
+    course, base = strands.course(place), strands.ops[place]
     assert course is not None
     plain: list[int] = []
     others: list[Activity] = []
