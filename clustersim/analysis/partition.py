@@ -1,7 +1,7 @@
 """What a rank does at each instant: one class out of a few, so that the classes' times add up to the step.
 
 The step of a run is the time from the end of the step before it (the launch, for the first) to the end of its own last
-op on any rank. At each instant a rank is in the first of these that holds:
+op on any rank that is no save of the state. At each instant a rank is in the first of these that holds:
 
 1. a compute op is running: ``compute``
 2. an optimizer op is running: ``optimizer``

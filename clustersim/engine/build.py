@@ -32,6 +32,7 @@ from clustersim.workload.check import check
 from clustersim.workload.exchange import Exchange
 from clustersim.workload.job import Job
 from clustersim.workload.op import Collective, Op
+from clustersim.workload.program import Program
 from clustersim.workload.script import Script, Signature, scripts
 
 __all__ = ["build"]
@@ -60,14 +61,15 @@ def build(
     ------
     BadInput
         more ranks than devices, ranks that do not exist, an op whose group or path does not exist, members of a group
-        that disagree on its collectives or share a device, algorithms or kinds of collectives that do not exist: all
-        of them at once
+        that disagree on its collectives or share a device, bytes on a tier that the cluster has not, algorithms or
+        kinds of collectives that do not exist: all of them at once
     """
     algorithms = algorithms or {}
     first_rank = np.concatenate([[0], np.cumsum([job.num_ranks for job in jobs])]).astype(np.int64)
     device = np.concatenate([_devices(job, topology) for job in jobs])
     slowdown = np.ones(len(device))
     faults = [*_algorithm_faults(algorithms), *(fault for job in jobs for fault in check(job, short=False))]
+    faults += [fault for job in jobs for fault in _tier_faults(job, topology)]
     for j, (job, slow) in enumerate(zip(jobs, slow_ranks, strict=True)):
         for rank, factor in slow.items():
             if not 0 <= rank < job.num_ranks:
@@ -146,6 +148,24 @@ def _stacked(job: Job, device: NDArray[np.int64]) -> Iterator[Fault]:
         if len(groups):
             rule = "is a group with two members on one device"
             yield Fault(key=f"{job.name}.families.{family.name}", value=int(groups[0]), rule=rule)
+
+
+_STORES = {"nvme": ("nvme_write", "its nodes have no drives"), "file_system": ("fs_write", "it has no storage")}
+"""Tiers that not every cluster has, the path that leads there, and what lacks."""
+
+
+def _tier_faults(job: Job, topology: Topology) -> Iterator[Fault]:
+    """Bytes that programs hold where there is nothing to hold them: each tier once, by the first program with some."""
+    held = {key.partition("/")[0]: p.name for p in reversed(job.programs) for key in _memory_keys(p)}
+    for tier, (path, lacks) in _STORES.items():
+        if tier in held and tier not in topology.tier_bytes and path not in topology.local:
+            rule = f"is no tier of {topology.name}: {lacks}"
+            yield Fault(key=f"{job.name}.{held[tier]}", value=tier, rule=rule, nearest="host_pinned")
+
+
+def _memory_keys(program: Program) -> tuple[str, ...]:
+    arrays = program.arrays()
+    return (*arrays.resident, *arrays.memory_keys)
 
 
 def _devices(job: Job, topology: Topology) -> NDArray[np.int64]:

@@ -143,24 +143,37 @@ def _compute(op: Compute, gpu: GPU, cost: CostModel, slowdown: float) -> LocalCo
     return LocalCost(_ns(total), min(_ns(sm_bound), _ns(total)), bound, provenance, paths(op), tuple(costs))
 
 
+_PASSES = {
+    "eager": "operator",
+    "layers": "layer",
+    "modules": "module",
+    "compiled": "operator",
+    "cuda_graphs": "module",
+}
+"""How a framework runs -> what a kernel of a forward pass that it issues by itself takes on a CPU's card."""
+
+
 def _launch(op: HostLaunch, cpu: CPU) -> dict[Provenance, float]:
     """Seconds by provenance."""
     times = cpu.launch
     if times is None:
         rule = f"cannot be told: {cpu.name} has no launch times"
         raise BadInput([Fault(key="plan.launch", value=op.kind, rule=rule, nearest="none")])
-    spent = {
-        "operator": op.operators * times.operator,
-        "module": op.half_modules * times.module / 2,
-        "compiled": op.compiled * times.compiled,
-        "entry": op.entries * times.entry,
-        "graph": op.graphs * times.graph,
-        "wait": op.waits * times.wait,
-    }
+    forward = _PASSES[op.kind]
+    spent = (
+        (forward, op.forward),
+        (f"{forward}_backward", op.backward),
+        ("operator", op.operators),
+        ("collective", op.collectives),
+        ("compiled", op.compiled),
+        ("entry", op.entries),
+        ("graph", op.graphs),
+        ("wait", op.waits),
+    )
     seconds: dict[Provenance, float] = {}
-    for name, each in spent.items():
+    for name, calls in spent:
         word: Provenance = "modelled" if cpu.sources.get(f"launch.{name}", "").startswith("measured") else "assumed"
-        seconds[word] = seconds.get(word, 0.0) + each
+        seconds[word] = seconds.get(word, 0.0) + calls * float(getattr(times, name))
     return {word: each for word, each in seconds.items() if each}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated
 
 from clustersim.hardware.checks import require_not_negative
@@ -15,14 +15,21 @@ __all__ = ["LaunchTimes"]
 class LaunchTimes:
     """Times of one host thread, each with the driver's own launch of the kernels.
 
-    They come from micro-benchmarks of single calls, never from the time of a step.
+    A kernel's time is that of a whole layer over the layer's kernels. It holds what a layer does beside launching them:
+    calls of modules, views, allocations, what autograd records, checks and contexts in Python. Loops over one operator
+    show less than half of it. None comes from the time of a step.
 
     Parameters
     ----------
-    operator : float
-        an operator of a tensor library that runs line by line, from its call in Python to the launch of its kernel [s]
-    module : float
-        a layer of a framework around one product: checks, contexts and a differentiable function in Python [s]
+    operator, operator_backward : float
+        a kernel of a model that a tensor library runs line by line, forward and backward [s]
+    layer, layer_backward : float
+        a kernel of a framework whose layers are Python around single products and fused kernels (Megatron-LM) [s]
+    module, module_backward : float
+        a kernel of a framework whose layers also choose formats and kernels by themselves (Transformer Engine under
+        Megatron-Core) [s]
+    collective : float
+        a collective or message of a communication library, called through a tensor library [s]
     compiled : float
         a kernel of a compiled graph [s]
     entry : float
@@ -39,11 +46,16 @@ class LaunchTimes:
     """
 
     operator: Annotated[float, Unit("s")]
+    operator_backward: Annotated[float, Unit("s")]
+    layer: Annotated[float, Unit("s")]
+    layer_backward: Annotated[float, Unit("s")]
     module: Annotated[float, Unit("s")]
+    module_backward: Annotated[float, Unit("s")]
+    collective: Annotated[float, Unit("s")]
     compiled: Annotated[float, Unit("s")]
     entry: Annotated[float, Unit("s")]
     graph: Annotated[float, Unit("s")]
     wait: Annotated[float, Unit("s")]
 
     def __post_init__(self) -> None:
-        require_not_negative(self, "operator", "module", "compiled", "entry", "graph", "wait")
+        require_not_negative(self, *(field.name for field in fields(self)))

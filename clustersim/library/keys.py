@@ -23,7 +23,7 @@ from clustersim.library.values import (
 )
 from clustersim.workload.context import METHODS
 from clustersim.workload.fusion import FUSED, FUSIONS, LOSSES
-from clustersim.workload.issue import LAUNCHES
+from clustersim.workload.host_calls import LAUNCHES
 from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.optimizers.separate import UPDATE_KERNELS
 from clustersim.workload.precision import RECIPES
@@ -223,10 +223,12 @@ KEYS: Mapping[str, Key] = {
     "plan.logged_losses": Key(Whole(0, 2**4), "times that cross-entropy is computed once more for a log", 0),
     "plan.launch": Key(
         Word(LAUNCHES),
-        "how the host issues kernels: not looked at, as operators, with layers in Python, compiled, or captured",
+        "how the host issues kernels: not looked at, as operators, by layers in Python as Megatron-LM's or Transformer "
+        "Engine's, compiled, or captured",
         "none",
     ),
     "plan.wait_norm": Key(Flag(), "the host reads the gradient norm before it issues the update", False),
+    "plan.wait_layers": Key(Flag(), "the host waits for the device in each forward pass of a layer", False),
     "plan.wait_messages": Key(Flag(), "the host waits for the messages between stages that it posts", False),
     "plan.wait_kernels": Key(Flag(), "the host waits for each kernel that it issues", False),
     "plan.clip": Key(Flag(), "gradients are clipped by their norm", True),

@@ -22,9 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Annotated
-
-import pandas as pd
+from typing import TYPE_CHECKING, Annotated
 
 from clustersim.analysis.checkpoints import checkpoints
 from clustersim.analysis.summary import summary
@@ -33,6 +31,9 @@ from clustersim.library.job import JobSetup
 from clustersim.study.point import prepare, run_point
 from clustersim.trace.result import Result
 from clustersim.units import Unit
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Interval", "checkpoint_intervals", "lost_work", "young_interval"]
 
@@ -154,5 +155,5 @@ def lost_work(versions: pd.DataFrame, failures: Sequence[float]) -> list[float]:
     failures : Sequence[float]
         instants of the run [s]; one before the first commit loses all since its start
     """
-    begun = [versions.loc[versions["committed"] <= at, "begun"].max() for at in failures]
-    return [at - (0.0 if pd.isna(since) else float(since)) for at, since in zip(failures, begun, strict=True)]
+    kept = [versions["begun"][versions["committed"] <= at] for at in failures]
+    return [at - (float(begun.max()) if len(begun) else 0.0) for at, begun in zip(failures, kept, strict=True)]

@@ -13,6 +13,7 @@ from clustersim.faults import BadInput
 from clustersim.library.job import JobSetup
 from clustersim.library.keys import KEYS
 from clustersim.library.topologies import load_topology
+from clustersim.study.offload_effects import OFFLOAD_RULES
 from clustersim.topology.topology import Topology
 from clustersim.trace.result import Result
 from clustersim.workload.job import Job
@@ -220,6 +221,10 @@ def _beside_a_collective(result: Result, what: type) -> bool:
     return False
 
 
+def _offload(case: _Case) -> str | None:
+    return OFFLOAD_RULES[case.key](case.job, case.value)
+
+
 _RULES: dict[str, Callable[[_Case], str | None]] = {
     "seed": _nothing_random,
     "fabric": _fabric,
@@ -243,6 +248,7 @@ _RULES: dict[str, Callable[[_Case], str | None]] = {
     **dict.fromkeys(("host.drive", "host.num_drives", "host.drive_uplink"), _no_drive),
     **dict.fromkeys(("host.request_bytes", "host.queue_depth"), _no_drive),
     **{key: _no_file_system for key in KEYS if key.startswith("storage.") and KEYS[key].unit},
+    **dict.fromkeys(OFFLOAD_RULES, _offload),
     "perturb.slow_ranks": _slow_ranks,
     "perturb.slow_links": _links,
     "perturb.failed_links": _failed,

@@ -10,9 +10,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from clustersim.study.reproduce.runs import Runs
+if TYPE_CHECKING:
+    from clustersim.study.reproduce.runs import Runs
 
 __all__ = ["JOB", "SWEEPS", "WAYS", "Row", "sweep_rows", "table_of"]
 
@@ -106,6 +107,8 @@ def table_of(sweep: str, rows: Sequence[Row]) -> str:
 
 
 if __name__ == "__main__":
+    from clustersim.study.reproduce.runs import Runs
+
     wanted = sys.argv[1:] or list(SWEEPS)
     if unknown := [name for name in wanted if name not in SWEEPS]:
         sys.exit(f"{', '.join(unknown)}: no sweep; there are {'; '.join(SWEEPS)}")

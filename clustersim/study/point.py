@@ -27,6 +27,7 @@ from clustersim.study.graph_job import find_graph_faults, graph_job
 from clustersim.study.profile import load_profile
 from clustersim.study.provenance import provenance
 from clustersim.study.run_length import too_long, too_many_steps
+from clustersim.study.settling import unsettled_saves
 from clustersim.topology.drive_rates import drive_rates
 from clustersim.topology.topology import Topology
 from clustersim.trace.result import Result
@@ -333,7 +334,12 @@ def _case(model: Model, values: Mapping[str, Any], num_devices: int) -> Case:
 
 def _described(point: Point, result: Result) -> Result:
     """The result with where it came from and what had no effect."""
-    notes = (*point.notes, *result.warnings, *without_effect(point.setup, point.topology, point.job, result))
+    notes = (
+        *point.notes,
+        *result.warnings,
+        *without_effect(point.setup, point.topology, point.job, result),
+        *unsettled_saves(point.job, result),
+    )
     inputs = provenance(point.setup, point.topology, point.job, steps=result.inputs["steps"])
     return replace(result, warnings=tuple(dict.fromkeys(notes)), inputs=inputs)
 

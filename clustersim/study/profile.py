@@ -14,7 +14,7 @@ from clustersim.library.values import Refused
 from clustersim.workload.context import Method
 from clustersim.workload.exchange import Dispatch
 from clustersim.workload.fusion import FUSED, Loss
-from clustersim.workload.issue import Launching
+from clustersim.workload.host_calls import Launching
 from clustersim.workload.optimizers.separate import UpdateKernels
 from clustersim.workload.placeholders import Placeholders
 from clustersim.workload.shard import Attention
@@ -53,7 +53,7 @@ class Profile:
         whether its TFLOP/s count the passes that run again, where their unit does not say
     fsdp : bool
         weights are split, where nothing is said about sharding
-    fusion, loss, launch, wait_norm, clip, update_kernels
+    fusion, loss, launch, wait_norm, wait_layers, clip, update_kernels
         as in a plan
     repeat_heads, batch_first, flat_parameters, logged_losses
         as in a plan
@@ -89,6 +89,7 @@ class Profile:
     loss: Loss = "parallel"
     launch: Launching = "none"
     wait_norm: bool = False
+    wait_layers: bool = False
     clip: bool = True
     update_kernels: UpdateKernels = "fused"
     repeat_heads: bool = False
@@ -145,7 +146,9 @@ class Profile:
             found["update_kernels"] = self.update_kernels
         if job.get("launch", self.launch) != "none":
             found["wait_norm"] = self.wait_norm
-            waits = pp > 1 and job.get("schedule") in (None, "1f1b") and (job.get("vpp") or 1) == 1
+            in_turn = job.get("schedule") in (None, "1f1b") and (job.get("vpp") or 1) == 1
+            found["wait_layers"] = self.wait_layers and (pp == 1 or in_turn)
+            waits = pp > 1 and in_turn
             found["wait_messages"] = waits and not self.overlap_p2p
         sequence_parallel = tp > 1 and job.get("sequence_parallel", self.sequence_parallel)
         if tp > 1:

@@ -145,7 +145,7 @@ class HostWork:
     kind : str
         what it does, which says how fast a core is and how much of the DRAM it can use: ``adam`` (vectorised, 28 B a
         parameter), ``adam_torch``, ``adam_tuned``, ``cast``, ``norm``, ``check``, ``serialise``, ``data``,
-        ``touch`` (the first use of memory)
+        ``touch`` (the first use of memory), ``copy``
     nbytes : int
         DRAM traffic, read plus write [B]
     flops : int
@@ -178,19 +178,25 @@ class HostLaunch:
     name : str
         shown in the trace: ``launch forward``
     kind : str
-        how the framework runs: ``eager``, ``modules``, ``compiled`` or ``cuda_graphs``
-    operators, compiled, entries, graphs : int
-        of each kind
-    half_modules : int
-        halves of layers' calls: a call forward issues one product, a call backward two
+        how the framework runs: ``eager``, ``layers``, ``modules``, ``compiled`` or ``cuda_graphs``
+    forward, backward : int
+        kernels of a model's passes that the framework issues one by one
+    operators : int
+        of a tensor library outside of these passes: of the update, copies
+    collectives : int
+        collectives and messages
+    compiled, entries, graphs : int
+        kernels of compiled graphs, entries into these, and captured graphs
     waits : int
         times that the host has waited for the device before
     """
 
     name: str
     kind: str
+    forward: int = 0
+    backward: int = 0
     operators: int = 0
-    half_modules: int = 0
+    collectives: int = 0
     compiled: int = 0
     entries: int = 0
     graphs: int = 0

@@ -11,7 +11,7 @@ from clustersim.workload.checkpoint.policy import Checkpoint
 from clustersim.workload.context import Method
 from clustersim.workload.exchange import Dispatch
 from clustersim.workload.fusion import FUSED, Loss
-from clustersim.workload.issue import Launching
+from clustersim.workload.host_calls import Launching
 from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.optimizers.rule import Optimizer
 from clustersim.workload.optimizers.separate import UpdateKernels
@@ -188,11 +188,14 @@ class ParallelPlan:
         how cross-entropy is computed, see :mod:`clustersim.workload.layers.loss`; ``parallel`` with tp above 1
     logged_losses : int
         times that cross-entropy of each micro-batch is computed once more for a log, operator by operator
-    launch : {"none", "eager", "modules", "compiled", "cuda_graphs"}
+    launch : {"none", "eager", "layers", "modules", "compiled", "cuda_graphs"}
         how the host issues kernels, see :func:`clustersim.workload.issue.issue`; ``none``: they are there in time
     wait_norm : bool
         with ``launch``: the host reads the norm of the gradients, or whether they are finite, before it issues the
         update
+    wait_layers : bool
+        with ``launch``: the host waits for the device in each forward pass of a layer, before its MLP, as
+        Megatron-DeepSpeed's does, which makes tensors of a number there
     wait_messages : bool
         with ``launch``: the host waits for the messages between stages that it posts, as Megatron-LM without
         ``overlap_p2p_comm``
@@ -279,6 +282,7 @@ class ParallelPlan:
     logged_losses: int = 0
     launch: Launching = "none"
     wait_norm: bool = False
+    wait_layers: bool = False
     wait_messages: bool = False
     wait_kernels: bool = False
     clip: bool = True

@@ -161,6 +161,7 @@ def stage_program(
         program,
         plan.launch,
         fences=fences,
+        waits_in_layers=plan.wait_layers,
         waits_for_messages=plan.wait_messages,
         waits_for_kernels=plan.wait_kernels,
     )

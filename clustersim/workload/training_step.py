@@ -134,7 +134,7 @@ def training_step(
             dtype=dtype,
             documents=packing.documents,
         ),
-        pools={**({} if plan.offload is None else pools(plan.offload)), **buffer(plan.checkpoint, programs)},
+        pools={**pools(plan.offload, programs), **buffer(plan.checkpoint, programs)},
         plan=plan_values(plan),
         notes=resolved.notes,
         rounds=_rounds(plan, programs),

@@ -91,11 +91,11 @@ def test_jobs_that_share_a_node_add_up(star: ModuleType, fold: bool) -> None:
 
 @FOLD
 def test_a_file_system_is_filled_by_all_ranks(star: ModuleType, fold: bool) -> None:
-    cluster = star.cluster(4, 2)
+    cluster = replace(star.cluster(4, 2), tier_bytes={"file_system": 800})
     job = staging(star, *[0] * 8, file_system__checkpoint=100)
     run = cs.simulate(cluster, job, fold=fold)
     assert (held(run)["file_system"].num_ranks, held(run)["file_system"].nbytes) == (8, 800)
-    assert cs.summary(run)["out_of_memory"] is None  # nothing says how much there is
+    assert cs.summary(run)["out_of_memory"] is None
     small = replace(cluster, tier_bytes={"file_system": 799})
     lack = cs.summary(cs.simulate(small, job, fold=fold))["out_of_memory"]
     assert (lack["tier"], lack["category"], lack["op"], lack["over_bytes"]) == ("file_system", "checkpoint", None, 1)

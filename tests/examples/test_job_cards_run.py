@@ -16,7 +16,13 @@ from clustersim.library.card import list_cards
 from clustersim.library.job import load_job
 
 JOBS = [name for name, _ in list_cards()["job"]]
-WAITING = {"gpt2-medium-two-sites": 0.01, "zero-infinity-10b-v100": 0.01}
+WAITING = {
+    "datastates-llm-7b": 0.01,
+    "deep-optimizer-states-7b": 0.01,
+    "twinflow-opt-30b": 0.01,
+    "zero-3-offload-7b": 0.01,
+}
+WAITING |= {"gpt2-medium-two-sites": 0.01, "zero-infinity-10b-v100": 0.01}
 WAITING |= {f"{policy}-{size}": 0.001 for policy in ("zero-infinity", "mlp-offload") for size in ("40b", "70b", "120b")}
 """Jobs made to show how long a GPU waits for something slow, with the least MFU of each."""
 

@@ -47,3 +47,23 @@ def test_frozen_weights_take_two_bytes_each(asked: Asked) -> None:
     for held in (two, three):
         assert held["gpu/gradients"] == pytest.approx(4 * model.adapter_parameters / 8, rel=1e-6)
         assert held["gpu/optimizer"] == pytest.approx(12 * model.adapter_parameters / 8, rel=1e-6)
+
+
+def test_offloading_frees_states_and_makes_no_step_faster(asked: Asked) -> None:
+    """12 bytes a weight of states, and gradients in 16 bits."""
+    plain, offloaded = asked("open-instruct #1228")
+    freed = plain["peak_memory_bytes"]["gpu"] - offloaded["peak_memory_bytes"]["gpu"]
+    assert freed == pytest.approx(14 * load_model("qwen2.5-0.5b").num_parameters, rel=0.05)
+    assert offloaded["step_time_s"] > plain["step_time_s"]
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="states alone are 5.5 GiB, 28 % more than was seen to be freed; the process generates text too, with memory "
+    "that its allocator keeps",
+)
+def test_memory_that_was_seen_to_be_freed(asked: Asked) -> None:
+    plain, offloaded = asked("open-instruct #1228")
+    freed = plain["peak_memory_bytes"]["gpu"] - offloaded["peak_memory_bytes"]["gpu"]
+    assert freed / 2**30 == pytest.approx(4.3, rel=0.25)

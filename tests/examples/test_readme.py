@@ -55,7 +55,7 @@ def clustersim(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_blocks_there_are() -> None:
     kinds = [block.kind for block in BLOCKS]
-    assert {kind: kinds.count(kind) for kind in kinds} == {"sh": 2, "python": 1, "console": 6, "csv": 2}
+    assert {kind: kinds.count(kind) for kind in kinds} == {"sh": 2, "python": 1, "console": 7, "csv": 2}
     assert [block.note for block in BLOCKS if block.kind == "sh"] == ["first run", "test command"]
 
 

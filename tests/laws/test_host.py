@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import clustersim as cs
 from clustersim.analysis.breakdown import breakdown
 from clustersim.hardware.launch_times import LaunchTimes
-from clustersim.workload.issue import LAUNCHES
+from clustersim.workload.host_calls import LAUNCHES
 
 HOSTS = [launching for launching in LAUNCHES if launching != "none"]
-NOTHING = dict.fromkeys(("operator", "module", "compiled", "entry", "graph", "wait"), 0.0)
+NOTHING = dict.fromkeys((field.name for field in fields(LaunchTimes)), 0.0)
 MODEL = replace(cs.load_model("gpt2"), num_layers=4, vocab=2048)
 NODE = cs.load_topology("dgx-h100")
 
@@ -30,6 +30,11 @@ def host(**times: float) -> cs.Topology:
 def job(**plan: Any) -> cs.Job:
     whole = cs.ParallelPlan(**{"dp": 1, **plan})
     return cs.training_step(MODEL, whole, global_batch=8 * (whole.dp or 1), micro_batch=1, seq_len=512)
+
+
+def kernels(op: object) -> int:
+    """Kernels that an op of the host issues."""
+    return sum(int(getattr(op, name, 0)) for name in ("forward", "backward", "operators"))
 
 
 def step_ns(topology: cs.Topology, of: cs.Job, **arguments: Any) -> int:
@@ -47,18 +52,18 @@ def test_a_host_that_takes_no_time_changes_nothing(plan: dict[str, Any], launchi
 
 def test_a_host_that_is_never_late_costs_its_first_call() -> None:
     call = 1e-7
-    plain, issued = step_ns(host(), job()), step_ns(host(operator=call), job(launch="eager"))
+    plain, issued = step_ns(host(), job()), step_ns(host(operator=call, operator_backward=call), job(launch="eager"))
     # the embedding's kernels are issued together: look-up, and what adds positions
     assert plain + 1 <= issued <= plain + 3 * 100
 
 
 def test_a_host_that_waits_for_kernels_adds_its_calls_to_them() -> None:
     call, wait = 1e-5, 3e-6
-    topology = host(operator=call, wait=wait)
+    topology = host(operator=call, operator_backward=call, wait=wait)
     of = job(launch="eager", wait_kernels=True)
     arrays = of.programs[0].arrays()
     issued = [arrays.ops[k] for k in arrays.op.tolist()]
-    calls, waits = (sum(getattr(op, name, 0) for op in issued) for name in ("operators", "waits"))
+    calls, waits = sum(map(kernels, issued)), sum(getattr(op, "waits", 0) for op in issued)
     assert calls == waits > 100
     together = step_ns(host(), job()) + round((calls * call + waits * wait) * 1e9)
     assert step_ns(topology, of) == pytest.approx(together, abs=len(issued))
@@ -67,33 +72,44 @@ def test_a_host_that_waits_for_kernels_adds_its_calls_to_them() -> None:
 def test_a_host_that_is_always_late_sets_the_pace() -> None:
     call, of = 1e-3, job(launch="eager")
     arrays = of.programs[0].arrays()
-    calls = sum(getattr(arrays.ops[k], "operators", 0) for k in arrays.op.tolist())
+    calls = sum(kernels(arrays.ops[k]) for k in arrays.op.tolist())
     total = calls * 10**6
-    assert total <= step_ns(host(operator=call), of) <= total + step_ns(host(), job())
-    run = cs.simulate(host(operator=call), of)
+    late = host(operator=call, operator_backward=call)
+    assert total <= step_ns(late, of) <= total + step_ns(host(), job())
+    run = cs.simulate(late, of)
     spent = breakdown(run.trace)
     assert spent["host"].iloc[0] == pytest.approx(total / 1e9, rel=0.05)
     assert spent["bubble"].iloc[0] < 0.05 * spent["host"].iloc[0]
 
 
 def test_later_calls_never_end_a_step_sooner() -> None:
-    ends = [step_ns(host(operator=t, module=2 * t), job(launch="modules")) for t in (0.0, 1e-6, 1e-5, 1e-4)]
+    ends = [
+        step_ns(host(operator=t, module=2 * t, module_backward=t), job(launch="modules"))
+        for t in (0.0, 1e-6, 1e-5, 1e-4)
+    ]
     assert ends == sorted(ends)
     assert ends[-1] > 2 * ends[0]
 
 
 def test_a_host_that_waits_cannot_run_ahead() -> None:
-    times = {"operator": 2e-5, "module": 4e-5, "wait": 1e-5}
+    times = {"operator": 2e-5, "module": 4e-5, "module_backward": 2e-5, "wait": 1e-5}
     ahead = step_ns(host(**times), job(pp=2, launch="modules"), steps=3)
     norm = step_ns(host(**times), job(pp=2, launch="modules", wait_norm=True), steps=3)
     messages = step_ns(host(**times), job(pp=2, launch="modules", wait_norm=True, wait_messages=True), steps=3)
     assert ahead < norm < messages
 
 
+def test_a_host_that_waits_in_layers_cannot_hide_slow_passes_behind_quick_ones() -> None:
+    times = {"layer": 6e-5, "layer_backward": 1e-6, "wait": 1e-6}
+    ahead, waits = (step_ns(host(**times), job(launch="layers", wait_layers=wait)) for wait in (False, True))
+    assert ahead < waits < ahead + step_ns(host(), job())
+
+
 def test_graphs_free_the_host() -> None:
-    times = {"operator": 2e-5, "module": 4e-5, "compiled": 1e-5, "entry": 2e-5, "graph": 4e-6}
+    times = {"operator": 2e-5, "operator_backward": 2e-5, "compiled": 1e-5, "entry": 2e-5, "graph": 4e-6}
+    times |= {"layer": 3e-5, "layer_backward": 3e-5, "module": 4e-5, "module_backward": 4e-5}
     by = {launching: step_ns(host(**times), job(launch=launching)) for launching in HOSTS}
-    assert by["cuda_graphs"] < by["compiled"] < by["eager"] < by["modules"]
+    assert by["cuda_graphs"] < by["compiled"] < by["eager"] < by["layers"] < by["modules"]
 
 
 @settings(deadline=None, max_examples=12)
@@ -102,6 +118,7 @@ def test_graphs_free_the_host() -> None:
         [
             *PLANS,
             {"dp": 2, "tp": 2},
+            {"pp": 2, "dp": 2, "wait_layers": True},
             {"pp": 2, "dp": 2, "wait_messages": True},
             {"pp": 2, "dp": 2, "wait_kernels": True},
         ]
@@ -111,7 +128,7 @@ def test_graphs_free_the_host() -> None:
     st.sampled_from([1e-6, 3e-5]),
 )
 def test_folded_and_full_runs_agree(plan: dict[str, Any], launching: str, wait: bool, call: float) -> None:
-    topology = host(operator=call, module=2 * call, compiled=call / 2, entry=call, graph=call, wait=call)
+    topology = host(**dict.fromkeys(NOTHING, call) | {"module": 2 * call, "compiled": call / 2})
     of = job(**plan, launch=launching, wait_norm=wait)
     folded, full = cs.simulate(topology, of, steps=2), cs.simulate(topology, of, steps=2, fold=False)
     ends = {lane.rank: lane.end_ns for lane in full.record.lanes}

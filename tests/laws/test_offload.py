@@ -45,6 +45,7 @@ class AnyPolicy(OffloadPolicy):
     releases: tuple[Release, ...]
     tiers: tuple[Updater, ...]
     num_kept: int
+    run: int | None = None
 
     def place(self, subgroup: Subgroup) -> Place:
         return self.places[subgroup.index % len(self.places)]
@@ -56,6 +57,9 @@ class AnyPolicy(OffloadPolicy):
         place = self.place(subgroup)
         on_gpu = "gpu" in (place.gradients, place.states)
         return "gpu" if on_gpu else self.tiers[subgroup.index % len(self.tiers)]
+
+    def window(self, subgroup: Subgroup) -> int | None:
+        return None if self.run is None else subgroup.index // self.run
 
     def order(self, subgroups: Sequence[Subgroup], step: int) -> Sequence[int]:
         return range(len(subgroups))[:: 1 if step == 0 else -1]
@@ -74,13 +78,21 @@ POLICIES = st.builds(
     releases=several(st.sampled_from(["norm", "gradient", "previous step"])),
     tiers=several(st.sampled_from(["cpu", "gpu"])),
     num_kept=st.integers(0, 2),
+    run=st.sampled_from([None, None, 2, 3]),
     subgroup_size=st.sampled_from([10_000, 40_000, 10**9]),
     fused_tensors=st.booleans(),
     pinned=st.booleans(),
     pinned_weights=st.sampled_from([None, True, False]),
+    pinned_states=st.sampled_from([None, True, False]),
+    powers_of_two=st.booleans(),
     binding=st.sampled_from(["numa", "none"]),
     cast=st.sampled_from(["gpu", "cpu", "late", "update"]),
+    cast_weights=st.sampled_from([None, "gpu", "cpu", "update"]),
     cast_threads=st.sampled_from([None, 1]),
+    temporaries=st.booleans(),
+    flat_buffer=st.booleans(),
+    in_turn=st.booleans(),
+    duplex=st.booleans(),
     scales=st.booleans(),
     norm=st.sampled_from(["gpu", "cpu"]),
     blocking=st.booleans(),

@@ -82,6 +82,44 @@ CASES |= {
         }.items()
     },
 }
+ON_HOST: dict[str, Any] = {"plan.zero": 3, "plan.offload.policy": "zero-offload"} | ONE_NODE
+TWO_TIERS: dict[str, Any] = {
+    "topology": "jlse-h100",
+    "plan.zero": 3,
+    "plan.offload.policy": "mlp-offload",
+    "plan.offload.subgroup_size": 100_000,
+    "plan.offload.cache": 0,
+    "nodes": 1,
+}
+ONE_TIER: dict[str, Any] = TWO_TIERS | {"plan.offload.tiers": ("nvme",)}
+STAGED: dict[str, Any] = {
+    "plan.zero": 3,
+    "plan.offload.policy": "deep-optimizer-states",
+    "plan.offload.subgroup_size": 100_000,
+    "nodes": 1,
+}
+AHEAD: dict[str, Any] = {"plan.zero": 3, "plan.offload.policy": "superoffload", "nodes": 1}
+RELEASE: dict[str, Any] = AHEAD | {"plan.offload.policy": "superoffload-release", "plan.clip": False}
+ON_GPU: dict[str, Any] = {"plan.zero": 3, "plan.offload.policy": "twinflow", "plan.offload.ratio": 0.0, "nodes": 1}
+OFFLOAD_CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
+    "buffers": [(1, ON_HOST, False), (1, TWO_TIERS, True)],
+    "gradient_buffers": [(1, ON_HOST, False)],
+    "read_ahead": [(False, ON_HOST, False), (False, TWO_TIERS, True)],
+    "write_behind": [(False, ON_HOST, False), (False, TWO_TIERS, True)],
+    "lock": [(True, ON_HOST, False), (True, DRIVES, True)],
+    "staging": [(2, ON_HOST, False)],
+    "duplex": [(False, ON_HOST, False), (True, STAGED, True)],
+    "adam": [("adam_torch", ON_GPU, False), ("adam_torch", ON_HOST, True)],
+    "update_threads": [(1, ON_GPU, False), (1, ON_HOST, True)],
+    "cast_threads": [(1, ON_HOST, False), (2, STAGED, True)],
+    "temporaries": [(True, ON_HOST, False), (True, STAGED, True)],
+    "validates": [(True, ON_HOST, False)],
+    "rolls_back": [(True, ON_HOST, False), (True, AHEAD, True)],
+    "asynchronous": [(False, RELEASE | {"plan.clip": True}, False), (False, RELEASE, True)],
+    "ratio": [(2, ONE_TIER, False), (2, TWO_TIERS, True)],
+    "shares": [((5,), ONE_TIER, False), ((5, 1), TWO_TIERS, True)],
+}
+CASES |= {f"plan.offload.{key}": cases for key, cases in OFFLOAD_CASES.items()}
 GRAPH_CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "graph.placement": [("list", {}, False), ("list", {"graph.devices": 2, "nodes": 1}, True)],
     "graph.gpu_order": [(PAIRS, {}, False), (PAIRS, {"graph.devices": 2}, True)],

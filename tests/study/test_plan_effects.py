@@ -82,6 +82,7 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (2, {"plan.tp": 2, "plan.tp_overlap": "pipeline"}, True),
     ],
     "plan.wait_norm": [(True, {}, False), (True, {"plan.launch": "modules"}, True)],
+    "plan.wait_layers": [(True, {}, False), (True, {"plan.launch": "modules"}, True)],
     "plan.wait_messages": [
         (True, {}, False),
         (True, {"plan.launch": "modules"}, False),

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustersim.workload.issue import LAUNCHES, issue
+from clustersim.workload.host_calls import LAUNCHES
+from clustersim.workload.issue import issue
 from clustersim.workload.job import Job
 from clustersim.workload.layers.dispatch import TOKEN_COUNTS
 from clustersim.workload.model import Model
@@ -37,7 +38,7 @@ def calls(program: Program) -> Counter[str]:
     for k in arrays.op.tolist():
         op = arrays.ops[k]
         if isinstance(op, HostLaunch):
-            for name in ("operators", "half_modules", "compiled", "entries", "graphs", "waits"):
+            for name in ("forward", "backward", "operators", "collectives", "compiled", "entries", "graphs", "waits"):
                 found[name] += getattr(op, name)
     return found
 
@@ -57,8 +58,8 @@ def kernels(program: Program) -> Counter[str]:
 def test_every_kernel_is_issued_once(llama: Model, plan: dict[str, Any]) -> None:
     for plain, issued in zip(step(llama, **plan).programs, step(llama, **plan, launch="eager").programs, strict=True):
         work, issuing = kernels(plain), calls(issued)
-        assert issuing["operators"] == work["kernels"]
-        assert issuing["half_modules"] == 2 * work["collectives"]
+        assert issuing["forward"] + issuing["backward"] + issuing["operators"] == work["kernels"]
+        assert issuing["collectives"] == work["collectives"]
         assert work == kernels(issued)
 
 
@@ -105,18 +106,20 @@ def test_a_pass_of_a_layer_is_one_op(gpt: Model) -> None:
     assert arrays.layer[forwards].tolist() == [-1, *range(gpt.num_layers), -1]
 
 
-def test_a_layer_issues_two_products_backward_in_one_call(gpt: Model) -> None:
-    (program,) = step(gpt, dp=1, launch="modules").programs
-    # forward: qkv, attention, output, two of the MLP, and the head once; backward as many calls
-    each = 5 * gpt.num_layers + 1
-    products = sum(
-        sum(kernel.count for kernel in op.kernels if kernel.kind != "memory")
-        for op in (program.arrays().ops[k] for k in program.arrays().op)
-        if isinstance(op, Compute)
-    )
-    attention_backward = gpt.num_layers
-    assert products == 8 * (3 * each - attention_backward)
-    assert calls(program)["half_modules"] == 8 * (2 * each + 2 * each - attention_backward)
+@pytest.mark.parametrize("launching", ["eager", "layers", "modules"])
+def test_kernels_count_where_they_are_issued(gpt: Model, launching: str) -> None:
+    program = step(gpt, dp=1, recompute="full", launch=launching).programs[0]
+    arrays = program.arrays()
+    expected: Counter[str] = Counter()
+    for k in range(len(arrays)):
+        op, phase = arrays.ops[arrays.op[k]], arrays.phases[arrays.phase[k]]
+        if isinstance(op, Compute):
+            again = op.recomputed or phase == "forward"
+            where = "operators" if phase == "optimizer" else "forward" if again else "backward"
+            expected[where] += sum(kernel.count for kernel in op.kernels)
+    assert all(expected[where] for where in ("forward", "backward", "operators"))
+    found = calls(program)
+    assert {where: found[where] for where in expected} == expected
 
 
 def test_graphs_and_compiled_regions_are_entered_once_a_pass(llama: Model) -> None:
@@ -209,3 +212,45 @@ def test_each_step_between_exchanges_has_the_same_calls(llama: Model, launching:
     assert all(three[name] - two[name] == two[name] - one[name] for name in one)
     for name in ("compiled", "entries", "graphs"):
         assert two[name] == 2 * one[name]
+
+
+def test_a_product_in_parts_is_one_call(llama: Model) -> None:
+    plan = {"tp": 4, "dp": 1, "sequence_parallel": True, "launch": "modules"}
+    whole, parts = (calls(step(llama, **plan, tp_overlap=overlap).programs[0]) for overlap in ("none", "userbuffers"))
+    # sums of what a ring brings are kernels of their own, and what is gathered again for weights' gradients a call
+    assert whole["forward"] == parts["forward"]
+    assert whole["backward"] <= parts["backward"] <= 1.3 * whole["backward"]
+    assert whole["collectives"] <= parts["collectives"] <= 1.5 * whole["collectives"]
+
+
+def test_a_host_that_waits_in_layers_stops_before_each_mlp(gpt: Model) -> None:
+    program = step(gpt, dp=1, recompute="full", launch="layers", wait_layers=True).programs[0]
+    arrays = program.arrays()
+    ops = [arrays.ops[k] for k in arrays.op]
+    before: dict[int, list[int]] = {}
+    for b, a in arrays.edges.tolist():
+        before.setdefault(a, []).append(b)
+    waiting = [k for k, op in enumerate(ops) if isinstance(op, HostLaunch) and op.waits]
+    # 8 micro-batches, forward and again before backward
+    assert len(waiting) == 8 * 2 * gpt.num_layers
+    for k in waiting:
+        (awaited,) = (b for b in before[k] if isinstance(ops[b], Compute))
+        assert ops[awaited].kind == "norm"
+        (issued,) = (a for a, of in before.items() if k in of and isinstance(ops[a], Compute))
+        assert ops[issued].kind == "mlp"
+        # what it waits for has been issued: the calls of that pass end before the wait
+        assert calls_before(program, k)["forward"] >= sum(
+            sum(kernel.count for kernel in op.kernels)
+            for j, op in enumerate(ops[: awaited + 1])
+            if isinstance(op, Compute) and arrays.phases[arrays.phase[j]] == "forward"
+        )
+
+
+def calls_before(program: Program, host: int) -> Counter[str]:
+    arrays = program.arrays()
+    found: Counter[str] = Counter()
+    for k in arrays.op[:host].tolist():
+        op = arrays.ops[k]
+        if isinstance(op, HostLaunch):
+            found += Counter(forward=op.forward, backward=op.backward)
+    return found

@@ -53,6 +53,8 @@ from __future__ import annotations
 
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.study.reproduce.charllm_ppt import CHARLLM_PPT
+from clustersim.study.reproduce.datastates_llm import DATASTATES_LLM
+from clustersim.study.reproduce.deep_optimizer_states import DEEP_OPTIMIZER_STATES
 from clustersim.study.reproduce.frontier import FRONTIER
 from clustersim.study.reproduce.hardware_scaling import HARDWARE_SCALING
 from clustersim.study.reproduce.hybrid_parallelism import HYBRID_PARALLELISM
@@ -64,6 +66,7 @@ from clustersim.study.reproduce.runs import Runs
 from clustersim.study.reproduce.slim_performers import SLIM_PERFORMERS
 from clustersim.study.reproduce.superoffload import SUPEROFFLOAD
 from clustersim.study.reproduce.system import Quantity, System
+from clustersim.study.reproduce.twinflow import TWINFLOW
 from clustersim.study.reproduce.two_sites import TWO_SITES
 from clustersim.study.reproduce.zero_infinity import ZERO_INFINITY
 from clustersim.study.reproduce.zero_offload import ZERO_OFFLOAD
@@ -79,13 +82,16 @@ def _order(system: System) -> tuple[bool, int]:
 SYSTEMS: tuple[System, ...] = tuple(
     sorted(
         (
+            DEEP_OPTIMIZER_STATES,
             HARDWARE_SCALING,
             FRONTIER,
             HYBRID_PARALLELISM,
             MT5_ZERO_STAGES,
             SLIM_PERFORMERS,
             CHARLLM_PPT,
+            DATASTATES_LLM,
             TWO_SITES,
+            TWINFLOW,
             MLP_OFFLOAD,
             SUPEROFFLOAD,
             ZERO_OFFLOAD,

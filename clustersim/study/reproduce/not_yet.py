@@ -13,20 +13,6 @@ def _system(number: str, name: str, year: int, arxiv: str, paper: str) -> System
 
 NOT_YET_SIMULATED = (
     _system(
-        "1",
-        "deep-optimizer-states",
-        2024,
-        "2410.21316",
-        "Deep Optimizer States: Towards Scalable Training of Transformer Models Using Interleaved Offloading",
-    ),
-    _system(
-        "3",
-        "datastates-llm",
-        2026,
-        "2601.16956",
-        "DataStates-LLM: Scalable Checkpointing for Transformer Models Using Composable State Providers",
-    ),
-    _system(
         "4",
         "throughput-lever",
         2026,
@@ -80,7 +66,6 @@ NOT_YET_SIMULATED = (
         "LuWu: An End-to-End In-Network Out-of-Core Optimizer for 100B-Scale Model-in-Network Data-Parallel Training "
         "on Distributed GPUs",
     ),
-    _system("B3", "twinflow", 2023, "", "TwinFlow of ZeRO-Offload++ (DeepSpeed)"),
     _system(
         "B4",
         "zenflow",

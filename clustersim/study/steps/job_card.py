@@ -30,30 +30,45 @@ class _Cards:
         all of them are in the row's source, model, offloading, notes or id, in lower case
     card : str
         name of the job's card; ``{model}`` stands for the row's model
+    other : tuple[str, str], optional
+        card of a job, and name of the model that takes the place of its own, for models without a job of their own
     values : Mapping[str, Any]
         settings in place of the card's
     """
 
     words: tuple[str, ...]
     card: str
+    other: tuple[str, str] | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
+_MLP = "mlp-offload-{model}"
+_DOS = "deep-optimizer-states-{model}"
 _CARDS: tuple[_Cards, ...] = (
     _Cards(
         words=("mlp-offload artifact", "(mlp-offload)", "nosp"),
-        card="mlp-offload-{model}",
+        card=_MLP,
+        other=("mlp-offload-70b", _MLP),
         values={"plan.offload.lock": False},
     ),
-    _Cards(words=("mlp-offload artifact", "(mlp-offload)"), card="mlp-offload-{model}"),
-    _Cards(words=("mlp-offload artifact", "zero-3 default"), card="zero-infinity-{model}"),
-    _Cards(words=("deep optimizer states artifact", "vanilla"), card="zero-3-offload-{model}"),
-    _Cards(words=("deep optimizer states artifact",), card="deep-optimizer-states-{model}"),
+    _Cards(words=("mlp-offload artifact", "(mlp-offload)"), card=_MLP, other=("mlp-offload-70b", _MLP)),
+    _Cards(
+        words=("mlp-offload artifact", "zero-3 default"),
+        card="zero-infinity-{model}",
+        other=("zero-infinity-70b", _MLP),
+    ),
+    _Cards(
+        words=("deep optimizer states artifact", "vanilla"),
+        card="zero-3-offload-{model}",
+        other=("zero-3-offload-7b", _DOS),
+    ),
+    _Cards(words=("deep optimizer states artifact",), card=_DOS, other=("deep-optimizer-states-7b", _DOS)),
     _Cards(words=("superoffload blog", "qwen3-14b"), card="superoffload-qwen3-14b"),
 )
 """The first that fits. What the artefact's logs call ``nosp`` is MLP-Offload without the locks around drives."""
 
 _OWN = {
+    "nodes": "nodes",
     "seq_len": "seq_len",
     "micro_batch": "micro_batch",
     "global_batch": "global_batch",
@@ -111,12 +126,8 @@ def card_job(row: StepRow) -> CardJob | None:
     found = next((cards for cards in _CARDS if all(word in text for word in cards.words)), None)
     if found is None:
         return None
-    name = found.card.format(model=row.model.lower())
-    if name not in _names():
-        raise RefusedError("model", f"model {row.model!r}: the library has no job {name}")
-    values = dict(found.values) | {
-        key: value for column, key in _OWN.items() if (value := getattr(row, column)) is not None
-    }
+    name, values = _named(found, row.model)
+    values |= {key: value for column, key in _OWN.items() if (value := getattr(row, column)) is not None}
     size = _SUBGROUP.search(row.offload.lower())
     if size is not None:
         values["plan.offload.subgroup_size"] = int(size[1]) * 1_000_000
@@ -137,6 +148,19 @@ def card_job(row: StepRow) -> CardJob | None:
     )
 
 
+def _named(found: _Cards, model: str) -> tuple[str, dict[str, Any]]:
+    """Name and settings of the job of a model."""
+    name = found.card.format(model=model.lower())
+    if name in _names("job"):
+        return name, dict(found.values)
+    if found.other is not None:
+        other, template = found.other
+        own = template.format(model=model.lower())
+        if own in _names("model"):
+            return other, {**found.values, "model": own}
+    raise RefusedError("model", f"model {model!r}: the library has no job {name}")
+
+
 def _differing(row: StepRow, model: Model) -> list[str]:
     """Columns in which the card's shape, which is that of the source's scripts, is not the row's."""
     pairs = {column: (getattr(row, column), getattr(model, name)) for column, name in _SHAPE.items()}
@@ -149,8 +173,8 @@ def _differing(row: StepRow, model: Model) -> list[str]:
 
 
 @cache
-def _names() -> frozenset[str]:
-    return frozenset(name for name, _ in list_cards()["job"])
+def _names(kind: str) -> frozenset[str]:
+    return frozenset(name for name, _ in list_cards()[kind])
 
 
 @cache

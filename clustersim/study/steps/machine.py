@@ -46,6 +46,8 @@ _TOLD = (
     "(8x200)",
     "8x400 gb/s",
     "8x800 gb/s",
+    "8x100 gb/s ib",
+    "800 gb/s ib per node",
     "4x100 gb/s omni-path",
     "4x200 gb/s slingshot",
     "400 gb/s rdma",

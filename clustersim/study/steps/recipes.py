@@ -117,6 +117,22 @@ _RECIPES: tuple[Recipe, ...] = (
         columns={"tp": 1, "pp": 1, "cp": 1, "ep": 8, "micro_batch": 4, "global_batch": 512, "seq_len": 8192},
         origin=f"{_CONFIGS}/nemotronh/nemotron_3_workload_base_configs.py",
     ),
+    *(
+        Recipe(
+            words=(f"megatron bridge performance summary {release}", model, gpu, "mxfp8"),
+            switches={"launch": "none"},
+            origin=f"{_CONFIGS}/{path}: cuda_graph_impl full_iteration, one launch a step; Megatron-Bridge pull "
+            "requests 3983, 4226 and 4249",
+        )
+        for release in ("26.06", "26.08")
+        for gpu in ("gb200", "gb300")
+        for model, path in (
+            ("deepseek_v3", "deepseek/deepseek_workload_base_configs.py"),
+            ("qwen3_235b", "qwen/qwen3_llm_pretrain.py"),
+            ("qwen3_30b", "qwen/qwen3_llm_pretrain.py"),
+            ("gpt_oss_120b", "gpt_oss/gpt_oss_workload_base_configs.py"),
+        )
+    ),
     Recipe(
         words=("megatron bridge performance summary", "gpt_oss_120b", "gb200", "bf16"),
         switches={

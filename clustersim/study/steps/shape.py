@@ -32,7 +32,10 @@ _CARDS: tuple[tuple[str, str], ...] = (
     ("deepseek-v3", "deepseek-v3"),
     ("deepseek-v2", "deepseek-v2"),
     ("gpt_oss_120b", "gpt-oss-120b"),
-    ("qwen2.5-3b", "qwen2.5-3b"),
+    *(
+        (name, name)
+        for name in ("qwen2.5-0.5b", "qwen2.5-1.5b", "qwen2.5-3b", "qwen2.5-7b", "qwen2.5-14b", "qwen2.5-72b")
+    ),
     ("mixtral_8x22b", "mixtral-8x22b"),
     ("bert_large", "bert-large"),
     ("opt-175b", "opt-175b"),

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from clustersim.faults import BadInput
 from clustersim.readers.step_rows import StepRow
+from clustersim.study.steps.job_card import card_job
 from clustersim.study.steps.recipes import recipe_of
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.study.steps.step_job import MeasuredStep, StepJob, place
@@ -24,9 +25,9 @@ _TP = (1, 2, 4, 8)
 def placed(row: StepRow) -> MeasuredStep:
     """The job of a row.
 
-    Where neither its degrees nor a recipe are published, that of the smallest tp x pp that fits in memory, of equal
-    products the one with more tensor parallelism; first without recomputation, then, where none fits and the row does
-    not tell, with all of it.
+    Where neither its degrees nor a recipe are published, and its job is no card, that of the smallest tp x pp that fits
+    in memory, of equal products the one with more tensor parallelism; first without recomputation, then, where none
+    fits and the row does not tell, with all of it.
 
     Raises
     ------
@@ -34,7 +35,8 @@ def placed(row: StepRow) -> MeasuredStep:
         with a reason of the closed list
     """
     known = recipe_of(row)[0]
-    if known.tp is not None or known.pp is not None or known.gpus in (None, 1):
+    told = known.tp is not None or known.pp is not None or known.gpus in (None, 1)
+    if told or card_job(row) is not None:
         return place(row)
     first: RefusedError | None = None
     for recompute in [row.recompute] if row.recompute else ["no", "full"]:

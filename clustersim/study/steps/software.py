@@ -11,7 +11,7 @@ __all__ = ["profile_of"]
 
 _SOFTWARE: tuple[tuple[str, str], ...] = (
     ("bigscience", "megatron-deepspeed-2022"),
-    ("vtrain", "megatron-deepspeed-2022"),
+    ("vtrain", "megatron-deepspeed-moe-2021"),
     ("frontier", "megatron-deepspeed-2022"),
     ("glm-130b", "megatron-deepspeed-2022"),
     ("megatron-turing", "megatron-deepspeed-2022"),

@@ -50,6 +50,8 @@ _LABELS = (
 
 _MEANING = {
     "card": "a card stands for the hardware as published",
+    "job": "a card of the library is the job of the source's scripts",
+    "offload": "a policy stands for the words, as of the row's year, with what its source says of pinning and binding",
     "profile": "a software profile stands for what the source ran",
     "recipe": "what the row leaves out is from the recipe, code or other table that its source names",
     "layout": "neither degrees nor a recipe are published: the fewest GPUs a replica that hold it",

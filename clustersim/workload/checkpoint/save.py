@@ -89,8 +89,8 @@ def buffer(policy: Checkpoint | None, programs: Sequence[Program]) -> dict[str, 
 def usual_rounds(policy: Checkpoint, programs: Sequence[Program]) -> int:
     """Steps of a run with a save after each, of which most are like all later ones.
 
-    The buffer holds some saves, the next one waits for room in the course of a step, and those behind it as long as
-    they always will.
+    The buffer holds some saves, one or two wait for less than they always will. Where writes nearly keep up it fills
+    more slowly than that.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def usual_rounds(policy: Checkpoint, programs: Sequence[Program]) -> int:
     """
     pools = buffer(policy, programs)
     part = min((_taken(program, policy) for program in programs), default=0) if pools else 0
-    return 4 + 2 * -(-pools[_BUFFER].capacity // part) if part else 3
+    return 6 + 2 * -(-pools[_BUFFER].capacity // part) if part else 3
 
 
 def _taken(program: Program, policy: Checkpoint) -> int:

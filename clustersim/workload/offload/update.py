@@ -261,7 +261,7 @@ class _Turns:
         ends = [*ends, weights]
         if leaves and drive:
             op = write(drive, "write optimizer state", _STATE * subgroup.parameters)
-            ends.append(self._store(op, drive, ends[:1], gives=held))
+            ends.append(self._store(op, drive, ends[:-1], gives=held))
             self._written = [] if self.policy.write_behind else ends[-1:]
         if place.weights in ("nvme", "file_system"):
             op = write(place.weights, "write weights", WIDTH[self.recipe.weights] * subgroup.parameters)

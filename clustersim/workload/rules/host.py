@@ -16,6 +16,7 @@ HOST_KEYS = (
     "plan.optimizer",
     "plan.schedule",
     "plan.vpp",
+    "plan.wait_layers",
     "plan.wait_messages",
     "plan.wait_kernels",
 )
@@ -29,7 +30,7 @@ def host_faults(case: Case) -> Iterator[Fault]:
     if plan.loss != "parallel" and plan.tp > 1:
         rule = "is for a whole vocabulary; with plan.tp above 1 it is split"
         yield Fault(key="plan.loss", value=plan.loss, rule=rule, nearest="parallel")
-    for name in ("wait_messages", "wait_kernels"):
+    for name in ("wait_layers", "wait_messages", "wait_kernels"):
         if getattr(plan, name) and plan.launch != "none" and plan.pp > 1 and case.schedule != "1f1b":
             rule = "is for plan.schedule 1f1b: a host that waits under another could wait for ever"
             yield Fault(key=f"plan.{name}", value=True, rule=rule, nearest=False)
@@ -41,7 +42,7 @@ def host_faults(case: Case) -> Iterator[Fault]:
 def host_notes(case: Case) -> Iterator[str]:
     """Settings without effect."""
     plan = case.plan
-    for name in ("wait_norm", "wait_messages", "wait_kernels"):
+    for name in ("wait_norm", "wait_layers", "wait_messages", "wait_kernels"):
         if getattr(plan, name) and plan.launch == "none":
             yield f"plan.{name}: no effect without plan.launch"
     if plan.wait_messages and plan.launch != "none" and plan.pp == 1:

@@ -9,7 +9,7 @@ from clustersim.faults import Fault, nearest_name
 from clustersim.workload.case import Case
 from clustersim.workload.context import METHODS
 from clustersim.workload.fusion import FUSIONS, LOSSES
-from clustersim.workload.issue import LAUNCHES
+from clustersim.workload.host_calls import LAUNCHES
 from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.optimizers.separate import UPDATE_KERNELS
 from clustersim.workload.placeholders import Placeholders
@@ -23,7 +23,7 @@ __all__ = ["word_faults"]
 
 
 _AXES = ("tp", "cp", "dp", "pp")
-_HOST_FLAGS = ("wait_norm", "wait_messages", "wait_kernels", "clip")
+_HOST_FLAGS = ("wait_norm", "wait_layers", "wait_messages", "wait_kernels", "clip")
 _SHARDING_FLAGS = (
     "fsdp",
     "reshard",

@@ -10,6 +10,7 @@ import pytest
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.steps.job_card import card_job
 from clustersim.study.steps.refusal import REASONS, RefusedError
+from clustersim.study.steps.smallest import placed
 from clustersim.study.steps.step_job import place
 from clustersim.workload.offload import DeepOptimizerStates, MlpOffload, Zero3Offload, ZeroInfinity
 
@@ -75,6 +76,11 @@ def test_batch_and_subgroup_are_the_rows_own() -> None:
     assert policy(replace(DOS, offload="optimizer CPU (sub-group 100M)")).subgroup_size == 100_000_000
 
 
+def test_models_without_a_job_of_their_own_take_that_of_another() -> None:
+    step = place(replace(MLP, model="52B", layers=None, hidden=None, heads=None))
+    assert (step.job.model.name, type(step.job.plan.offload)) == ("mlp-offload-52b", MlpOffload)
+
+
 def test_where_scripts_and_row_differ_it_is_told() -> None:
     step = place(MLP)
     assert step.job.model.num_kv_heads == 4
@@ -89,6 +95,10 @@ def test_refusals(changes: dict[str, Any], word: str) -> None:
     with pytest.raises(RefusedError) as refused:
         card_job(replace(MLP, **changes))
     assert refused.value.reason == REASONS[word]
+
+
+def test_degrees_that_the_row_lacks_are_the_cards() -> None:
+    assert placed(replace(MLP, tp=None, pp=None, dp=None)).job == place(MLP).job
 
 
 def test_rows_of_other_sources_have_no_card() -> None:

@@ -127,3 +127,66 @@ def test_a_pipeline_of_torchtitan_keeps_weights_and_has_as_many_micro_batches_as
     assert switches == {"fsdp": False, "zero": 1}
     assert len(assumptions) == 2
     assert not published
+
+
+ZENFLOW = StepRow(
+    line=2,
+    id="zenflow-qwen3b-zo-bound",
+    source="DeepSpeed ZenFlow core binding blog",
+    year=2025,
+    hardware="A100-SXM4-40GB (2 GPUs of a DGX A100, 2x EPYC 7742)",
+    gpus=2,
+    model="Qwen2.5-3B",
+    layers=36,
+    hidden=2048,
+    heads=16,
+    kv_heads=2,
+    ffn=11008,
+    gated_mlp=1,
+    vocab=151936,
+    tp=1,
+    pp=1,
+    dp=2,
+    zero_stage=2,
+    precision="bf16",
+    offload="optimizer CPU (ZeRO-Offload)",
+    metric="iteration_time",
+    value=2497.0,
+    unit="ms",
+)
+
+
+def test_a_section_of_a_source_that_measured_another_model() -> None:
+    plain, practicality = place(ZENFLOW), place(replace(ZENFLOW, id="zenflow-qwen3b-prac-zo-bound"))
+    assert (plain.job.model.name, practicality.job.model.name) == ("qwen2.5-3b", "qwen2.5-1.5b")
+    assert (plain.job.micro_batch, plain.job.seq_len, plain.job.plan.recompute) == (4, 512, "none")
+    assert any("practicality" in text for text in practicality.assumptions)
+    assert plain.profile.name == "deepspeed-huggingface-2024"
+
+
+@pytest.mark.parametrize(("model", "tp", "parameters"), [("GPT 500B", 4, 0.5e12), ("GPT 20T", 8, 20e12)])
+def test_shapes_of_trillions_have_the_size_of_their_name(model: str, tp: int, parameters: float) -> None:
+    row = replace(
+        ZENFLOW,
+        source="ZeRO-Infinity (SC21) Figure 5a",
+        hardware="V100-SXM3-32GB (DGX-2)",
+        nodes=32,
+        gpus=512,
+        model=model,
+        layers=None,
+        hidden=None,
+        heads=None,
+        kv_heads=None,
+        ffn=None,
+        gated_mlp=None,
+        vocab=None,
+        tp=None,
+        pp=None,
+        dp=None,
+        zero_stage=3,
+        precision="fp16",
+        offload="CPU + NVMe (5T and above)",
+    )
+    job = place(row).job
+    assert job.plan.tp == tp
+    assert job.model.num_parameters == pytest.approx(parameters, rel=0.02)
