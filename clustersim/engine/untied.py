@@ -79,15 +79,14 @@ def untie(stretch: Stretch, place: int, since: int, now: int, *, begun: bool) ->
     assert course is not None
     plain: list[int] = []
     others: list[Activity] = []
+    _tell(lane, base - 1, since)
     for k, (start, end) in enumerate(course.spans()):
         j = base + k
         if since + end <= now:
             lane.start[j], lane.end[j] = since + start, since + end
             if lane.ns[j] == COLLECTIVE:
                 lane.rendezvous[lane.slot[j]].pending[lane.sequence[j]] = 0
-            for then in lane.targets[lane.first_target[j] : lane.first_target[j + 1]]:
-                lane.waits[then] -= 1
-                lane.behind[then] = max(lane.behind[then], since + end)
+            _tell(lane, j, since + end)
         elif since + start < now + begun:
             lane.start[j] = since + start
             if lane.ns[j] >= 0:
@@ -96,6 +95,13 @@ def untie(stretch: Stretch, place: int, since: int, now: int, *, begun: bool) ->
             else:
                 others.append(_in_progress(lane, course, base, k, since, now))
     return plain, others
+
+
+def _tell(lane: Lane, op: int, end: int) -> None:
+    """Those that wait for an op know that it has ended."""
+    for then in lane.targets[lane.first_target[op] : lane.first_target[op + 1]]:
+        lane.waits[then] -= 1
+        lane.behind[then] = max(lane.behind[then], end)
 
 
 def _in_progress(lane: Lane, course: Course, base: int, k: int, since: int, now: int) -> Activity:

@@ -32,7 +32,16 @@ def layer(star: ModuleType, p: Program, parts: int, nbytes: int, *, memory: int 
     p.add(star.gemm(300, name="behind"), stream="main", after=[product, exchange])
 
 
-def stages(star: ModuleType, *, nbytes: int = 40_000, memory: int = 0, told: int = 0) -> Job:
+def exchanges(star: ModuleType, p: Program, nbytes: int) -> None:
+    """A product between exchanges on two streams: kernels wait for the exchanges and for the kernel before these."""
+    p.add(star.gemm(400, name="before"), stream="main")
+    for slots in (("ep", "tp"), ("tp", "ep")):
+        for slot in slots:
+            p.add(star.collective("all_gather", nbytes, slot), stream=slot, after=[len(p) - 1])
+        p.add(star.gemm(300, name="behind"), stream="main", after=[len(p) - 1])
+
+
+def stages(star: ModuleType, *, nbytes: int = 40_000, memory: int = 0, told: int = 0, parts: int = 3) -> Job:
     """Two stages of four ranks each; the first sends messages to the second, at instants that fall into knots."""
     programs = []
     for sends in (True, False):
@@ -40,7 +49,10 @@ def stages(star: ModuleType, *, nbytes: int = 40_000, memory: int = 0, told: int
         heads = []
         for number in range(LAYERS):
             heads.append(len(p))
-            layer(star, p, 3, nbytes, memory=memory)
+            if parts:
+                layer(star, p, parts, nbytes, memory=memory)
+            else:
+                exchanges(star, p, nbytes)
             if number % 4 == 3:
                 wait = p.add(star.delay(137 * number), stream="side", after=[len(p) - 1])
                 kind, slot = ("send", "out") if sends else ("recv", "in")
@@ -59,6 +71,7 @@ def stages(star: ModuleType, *, nbytes: int = 40_000, memory: int = 0, told: int
         *[programs[1]] * 4,
         families=(
             star.groups("tp", range(4), range(4, 8)),
+            star.groups("ep", range(4), range(4, 8)),
             star.groups(("out", "in"), *[(rank, rank + 4) for rank in range(4)]),
         ),
     )
@@ -83,6 +96,7 @@ JOBS = pytest.mark.parametrize(
         {"nbytes": 120_000},
         {"nbytes": 40_000, "memory": 900_000},
         {"nbytes": 40_000, "memory": 1_000_000},
+        {"parts": 0},
         {"told": 50},
         {"told": 2500},
         {"told": 5000},
@@ -92,6 +106,7 @@ JOBS = pytest.mark.parametrize(
         "products wait",
         "memory is shared",
         "memory is short",
+        "exchanges alone",
         "host ahead",
         "host beside",
         "host late",
