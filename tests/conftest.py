@@ -233,6 +233,13 @@ def star() -> ModuleType:
     return module
 
 
+@pytest.fixture
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands simulate where they are called: starting a process takes longer than most of what tests run in it."""
+    for command in ("reproduce", "sweep", "validate"):
+        monkeypatch.setattr(f"clustersim.cli.{command}.num_cores", lambda: 1)
+
+
 @pytest.fixture(scope="session")
 def least_time() -> Callable[[Callable[[], Any]], tuple[float, Any]]:
     """Processor time of some work [s], the least of three, and what it gives: other processes can only add to it."""

@@ -94,7 +94,7 @@ def _of_op(op: Op, cost: LocalCost, job: int, device: str, count: int, slowdown:
 
 
 def _joint(scene: Scene, lanes: Sequence[Lane]) -> Iterator[TimedWork]:
-    """Collectives, once for each of their members."""
+    """Collectives, once for each of their members; whole nanoseconds add up to the same, however ranks are folded."""
     times: dict[tuple[int, int], int] = {}
     for lane in lanes:
         if not is_collective(lane.flat.arrays).any():
@@ -102,6 +102,7 @@ def _joint(scene: Scene, lanes: Sequence[Lane]) -> Iterator[TimedWork]:
         for slot, r in lane.spec.rendezvous.items():
             if slot in lane.flat.slots:
                 times[lane.spec.job, r] = times.get((lane.spec.job, r), 0) + lane.flat.rounds * lane.spec.multiplicity
+    found: dict[TimedWork, int] = {}
     for (job, r), count in times.items():
         spec = scene.rendezvous[r]
         block = scene.system.blocks[spec.block]
@@ -109,7 +110,7 @@ def _joint(scene: Scene, lanes: Sequence[Lane]) -> Iterator[TimedWork]:
         provenance, residual = _known(scene.system.topology, num_nodes)
         for s, number in enumerate(np.bincount(block.script, minlength=len(block.signatures)).tolist()):
             kind, nbytes, _ = block.signatures[s]
-            yield TimedWork(
+            work = TimedWork(
                 job=job,
                 category="communication",
                 kind=kind,
@@ -117,10 +118,13 @@ def _joint(scene: Scene, lanes: Sequence[Lane]) -> Iterator[TimedWork]:
                 nbytes=nbytes,
                 num_members=block.members.shape[1],
                 num_nodes=num_nodes,
-                seconds=spec.signatures[s].ns / 1e9 * number * count,
+                seconds=0.0,
                 provenance=provenance,
                 spread=residual.of(nbytes),
             )
+            found[work] = found.get(work, 0) + int(spec.signatures[s].ns) * number * count
+    for work, ns in found.items():
+        yield replace(work, seconds=ns / 1e9)
 
 
 def _known(topology: Topology, num_nodes: int) -> tuple[Provenance, Residual]:

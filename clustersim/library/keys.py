@@ -175,6 +175,9 @@ KEYS: Mapping[str, Key] = {
     "plan.recompute_layers": Key(
         Whole(1, 10**4), "full: layers of a group, or of a chunk", otherwise="1 with uniform, all with block"
     ),
+    "plan.recompute_early_stop": Key(
+        Flag(), "full: layers are computed again only until all that is read is there", False
+    ),
     "plan.sequence_parallel": Key(
         Flag(), "norms and residual stream split along the sequence", otherwise="true with tp above 1"
     ),

@@ -17,7 +17,7 @@ from clustersim.topology.card import TopologyCard
 from clustersim.topology.families import FABRICS
 from clustersim.topology.topology import Topology
 
-__all__ = ["communication_of", "load_topology"]
+__all__ = ["communication_of", "fabric_of", "load_topology"]
 
 _ALIASES = {"fabric": "fabric.build", "nics_per_node": "fabric.nics_per_node"}
 """Keys that people use -> where they stand in the card."""
@@ -70,6 +70,17 @@ def communication_of(name_or_path: str | Path) -> tuple[str, str]:
     card = build(read_card("topology", str(name_or_path)), TopologyCard)
     named = {**COMMUNICATION, **card.communication}
     return named["node"], named["network"]
+
+
+def fabric_of(name_or_path: str | Path, **overrides: Any) -> Mapping[str, Any]:
+    """The ``fabric`` of a topology card, with other values for keys of the card as in :func:`load_topology`.
+
+    Raises
+    ------
+    BadInput
+        when there is no such topology, or no such key
+    """
+    return _override(build(read_card("topology", str(name_or_path)), TopologyCard), overrides).fabric
 
 
 def _is_file(value: object) -> bool:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +11,9 @@ from clustersim.faults import BadInput
 from clustersim.library.job import JobSetup
 from clustersim.library.keys import KEYS
 from clustersim.library.topologies import load_topology
-from clustersim.study.offload_effects import OFFLOAD_RULES
+from clustersim.study.checkpoint_effects import chunks_alike, largest_chunk
+from clustersim.study.given_setting import GivenSetting
+from clustersim.study.offload_effects import OFFLOAD_RULES, most_cached
 from clustersim.topology.topology import Topology
 from clustersim.trace.result import Result
 from clustersim.workload.job import Job
@@ -45,30 +45,19 @@ def without_effect(setup: JobSetup, topology: Topology, job: Job, result: Result
     """
     for key, value in setup.values.items():
         if key in _RULES and value != KEYS[key].default:
-            case = _Case(key=key, value=value, setup=setup, topology=topology, job=job, result=result)
-            reason = _RULES[key](case)
-            if reason:
+            case = GivenSetting(key=key, value=value, setup=setup, topology=topology, job=job, result=result)
+            if reason := _RULES[key](case):
                 yield f"{key}: no effect: {reason}"
+            elif key in _MOST and (most := _MOST[key](case)):
+                yield f"{key}: {most}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Case:
-    """What a rule may look at."""
-
-    key: str
-    value: Any
-    setup: JobSetup
-    topology: Topology
-    job: Job
-    result: Result
-
-
-def _nothing_random(case: _Case) -> str | None:
+def _nothing_random(case: GivenSetting) -> str | None:
     drawn = case.result.inputs["perturb"]["jitter"]
     return None if drawn else "nothing in this run is drawn at random: perturb.jitter is 0"
 
 
-def _fabric(case: _Case) -> str | None:
+def _fabric(case: GivenSetting) -> str | None:
     """What joins nodes does nothing when no group needs it, or when the routes are those of the cluster without it."""
     if case.topology.num_nodes == 1:
         return "one node has nothing to join"
@@ -114,69 +103,68 @@ def _ways(topology: Topology, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int6
     return used.sum(axis=1), order[number.ravel()], resources.capacity[rows[used]], resources.latency_ns[rows[used]]
 
 
-def _sums_in_switches(case: _Case) -> str | None:
+def _sums_in_switches(case: GivenSetting) -> str | None:
     summed = case.result.collectives["algorithm"].isin(("sharp", "collnet_chain"))
     return None if summed.any() else "no collective was fastest with the sums of the network's switches"
 
 
-def _no_kernel_measured(case: _Case) -> str | None:
+def _no_kernel_measured(case: GivenSetting) -> str | None:
     """Kernels of ops that took no time are none."""
     coverage = case.result.record.coverage
     found = coverage.get("measured", 0) + coverage.get("interpolated", 0)
     return None if found else "no kernel of this run has a shape that the table holds or lies between"
 
 
-def _members(case: _Case) -> str | None:
+def _members(case: GivenSetting) -> str | None:
     return None if any(family.members.shape[1] > 1 for family in case.job.families) else "no group has two members"
 
 
-def _apart(case: _Case) -> str | None:
+def _apart(case: GivenSetting) -> str | None:
     pairs = _pairs_apart(case.topology, case.job)
     return None if pairs is None or len(pairs) else "no process group spans two nodes"
 
 
-def _several_replicas(case: _Case) -> str | None:
+def _several_replicas(case: GivenSetting) -> str | None:
     ranks = case.job.plan["dp"] * case.job.plan["cp"]
     return "dp is 1: there is nothing to reduce" if ranks == 1 else None
 
 
-def _nothing_to_place(case: _Case) -> str | None:
+def _nothing_to_place(case: GivenSetting) -> str | None:
     return "a worker has one GPU" if case.job.plan["mp"] == 1 else None
 
 
-def _several_workers(case: _Case) -> str | None:
+def _several_workers(case: GivenSetting) -> str | None:
     return "one worker has nothing to reduce" if case.job.plan["dp"] == 1 else None
 
 
-def _all_alike(case: _Case) -> str | None:
+def _all_alike(case: GivenSetting) -> str | None:
     alike = case.job.plan["mp"] == 1 and case.job.num_ranks == case.topology.num_devices
     return "every GPU is a worker" if alike else None
 
 
-def _several_axes(case: _Case) -> str | None:
+def _several_axes(case: GivenSetting) -> str | None:
     degrees = [case.job.plan[axis] for axis in ("tp", "cp", "dp", "pp")]
     return "only one axis has more than one rank" if sum(degree > 1 for degree in degrees) < 2 else None
 
 
-def _no_drive(case: _Case) -> str | None:
-    return None if _stored(case.job, "nvme") else "no op reads or writes a drive"
+def _no_drive(case: GivenSetting) -> str | None:
+    return None if _stored(case, "nvme") else "no op reads or writes a drive"
 
 
-def _no_file_system(case: _Case) -> str | None:
-    return None if _stored(case.job, "fs") else "no op reads or writes the shared file system"
+def _no_file_system(case: GivenSetting) -> str | None:
+    return None if _stored(case, "fs") else "no op reads or writes the shared file system"
 
 
-def _stored(job: Job, where: str) -> bool:
+def _stored(case: GivenSetting, where: str) -> bool:
     """Whether the job has reads or writes of the drives or of the file system."""
-    ops = (op for program in job.programs for op in program.arrays().ops)
-    return any(isinstance(op, Storage) and op.kind.startswith(where) for op in ops)
+    return any(isinstance(op, Storage) and op.kind.startswith(where) for op in case.ops)
 
 
-def _slow_ranks(case: _Case) -> str | None:
+def _slow_ranks(case: GivenSetting) -> str | None:
     return "every factor is 1" if all(factor == 1 for factor in case.value.values()) else None
 
 
-def _links(case: _Case) -> str | None:
+def _links(case: GivenSetting) -> str | None:
     """A link that differs from its like is a class of its own, so it is seen under its own name when it is used."""
     names = set(case.value)
     if isinstance(case.value, dict) and all(factor == 1 for factor in case.value.values()):
@@ -185,7 +173,7 @@ def _links(case: _Case) -> str | None:
     return None if names & used else f"nothing crosses {', '.join(sorted(names))}"
 
 
-def _failed(case: _Case) -> str | None:
+def _failed(case: GivenSetting) -> str | None:
     """As a slow link; what has failed whole is crossed by nobody, so the routes that led over it tell."""
     reason = _links(case)
     left = case.topology.without_links(case.value)
@@ -198,11 +186,11 @@ def _failed(case: _Case) -> str | None:
     return reason if all(np.array_equal(before, after) for before, after in ways) else None
 
 
-def _no_kernel_beside(case: _Case) -> str | None:
+def _no_kernel_beside(case: GivenSetting) -> str | None:
     return None if _beside_a_collective(case.result, Compute) else "no kernel ran beside a collective"
 
 
-def _nothing_beside(case: _Case) -> str | None:
+def _nothing_beside(case: GivenSetting) -> str | None:
     """More bytes may also slow a collective that is alone; fewer only help others, links being what it waits for."""
     acts = case.value > 1 or _beside_a_collective(case.result, object)
     return None if acts else "nothing ran beside a collective"
@@ -221,11 +209,7 @@ def _beside_a_collective(result: Result, what: type) -> bool:
     return False
 
 
-def _offload(case: _Case) -> str | None:
-    return OFFLOAD_RULES[case.key](case.job, case.value)
-
-
-_RULES: dict[str, Callable[[_Case], str | None]] = {
+_RULES: dict[str, Callable[[GivenSetting], str | None]] = {
     "seed": _nothing_random,
     "fabric": _fabric,
     "fabric.oversubscription": _fabric,
@@ -248,8 +232,15 @@ _RULES: dict[str, Callable[[_Case], str | None]] = {
     **dict.fromkeys(("host.drive", "host.num_drives", "host.drive_uplink"), _no_drive),
     **dict.fromkeys(("host.request_bytes", "host.queue_depth"), _no_drive),
     **{key: _no_file_system for key in KEYS if key.startswith("storage.") and KEYS[key].unit},
-    **dict.fromkeys(OFFLOAD_RULES, _offload),
+    **OFFLOAD_RULES,
+    "plan.checkpoint.chunk_bytes": chunks_alike,
     "perturb.slow_ranks": _slow_ranks,
     "perturb.slow_links": _links,
     "perturb.failed_links": _failed,
 }
+
+_MOST: dict[str, Callable[[GivenSetting], str | None]] = {
+    "plan.offload.cache": most_cached,
+    "plan.checkpoint.chunk_bytes": largest_chunk,
+}
+"""Of settings that act, whether less of the value would have done the same."""

@@ -51,11 +51,15 @@ class Profile:
         the recipe that a bare ``fp8`` means, of :data:`clustersim.workload.precision.RECIPES`
     counts_recompute : bool
         whether its TFLOP/s count the passes that run again, where their unit does not say
+    counts_full_attention : bool
+        whether its TFLOP/s count attention over the full square, where their unit does not say; else the causal half
     fsdp : bool
         weights are split, where nothing is said about sharding
     fusion, loss, launch, wait_norm, wait_layers, clip, update_kernels
         as in a plan
     repeat_heads, batch_first, flat_parameters, logged_losses
+        as in a plan
+    recompute_early_stop : bool
         as in a plan
     repeats : tuple[str, ...]
         parts that are computed again in any case, where a job says nothing of recomputation or that there is none
@@ -76,6 +80,7 @@ class Profile:
     overlap_tp: bool
     zero: int
     counts_recompute: bool
+    counts_full_attention: bool = False
     scatter_gather: bool = False
     tp_overlap: TpOverlap = "none"
     dispatch: Dispatch = "all_to_all"
@@ -83,6 +88,7 @@ class Profile:
     per_parameter: bool = False
     placeholders: Placeholders = "none"
     recompute_modules: tuple[str, ...] = ("core",)
+    recompute_early_stop: bool = False
     fp8: str = "fp8"
     fsdp: bool = False
     fusion: tuple[str, ...] = FUSED
@@ -163,6 +169,8 @@ class Profile:
             found["dispatch"] = self.dispatch
         if job.get("recompute") == "selective":
             found["recompute_modules"] = self.recompute_modules
+        elif job.get("recompute") == "full":
+            found["recompute_early_stop"] = self.recompute_early_stop
         elif self.repeats and job.get("recompute", "none") == "none":
             found |= {"recompute": "selective", "recompute_modules": self.repeats}
         if replicas > 1:

@@ -21,9 +21,10 @@ _APART = 1e-3
 
 
 def unsettled_saves(job: Job, result: Result) -> Iterator[str]:
-    """A sentence where files of a save are not written when the next one begins, and steps do not yet show it.
+    """A sentence where no save falls into the run, or one where its files are not written when the next one begins.
 
-    A buffer that writes do not keep up with fills in the course of several saves; only then do copies wait for it.
+    The latter is told where steps do not yet show it. A buffer that writes do not keep up with fills in the course of
+    several saves; only then do copies wait for it.
 
     Parameters
     ----------
@@ -37,6 +38,10 @@ def unsettled_saves(job: Job, result: Result) -> Iterator[str]:
     edges = step_edges(lanes)
     durations, period = np.diff(edges), job.period
     rounds = len(durations) // period
+    if not any((_ends(lane) >= 0).any() for lane in lanes):
+        every, num_steps = job.plan["checkpoint"]["every"], len(durations)
+        yield f"plan.checkpoint: no save begins in this run, which has {num_steps} steps: one begins every {every}"
+        return
     if not rounds or _written(lanes) <= edges[rounds * period] + durations[-period:].sum():
         return
     last = durations[(rounds - 1) * period : rounds * period].mean()

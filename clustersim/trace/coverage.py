@@ -30,7 +30,7 @@ class Coverage(dict[str, float]):
 
     @property
     def missing(self) -> dict[str, list[dict[str, Any]]]:
-        """What is worth measuring, the largest share of op time first.
+        """What is worth measuring, the largest share of op time first, and equal ones in the order of their columns.
 
         Returns
         -------
@@ -57,7 +57,7 @@ class Coverage(dict[str, float]):
             known["share"] += work.seconds / total
             known["provenance"] = work.provenance
         return {
-            name: sorted(rows.values(), key=lambda row: -row["share"])
+            name: sorted(rows.values(), key=lambda row: (-row["share"], str(row)))
             for name, rows in (("kernels", kernels), ("collectives", collectives))
         }
 

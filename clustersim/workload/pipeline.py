@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from clustersim.workload.op import Collective
@@ -30,12 +30,15 @@ class Trail:
         last ops of the last unit
     gathers : tuple[int, ...]
         first gatherings of weights, which wait for nothing before them
+    gathered : Mapping[tuple[int, tuple[int, ...]], int]
+        (chunk, blocks) -> the op of their first forward that gathers their weights
     """
 
     first_use: Mapping[tuple[int, int], int]
     completed: Mapping[tuple[int, int], int]
     exits: tuple[int, ...]
     gathers: tuple[int, ...] = ()
+    gathered: Mapping[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
 
 
 def message_slot(side: str, hop: int) -> str:
@@ -68,6 +71,7 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
     completed: dict[tuple[int, int], int] = {}
     final = _last_backward(row)
     gathers: list[int] = []
+    gathered: dict[tuple[int, tuple[int, ...]], int] = {}
     left: dict[tuple[int, int, int], int] = {}
     weights, gradients = _Room(), _Room()
     posted: dict[tuple[str, int, Program], _Posted] = {}
@@ -89,7 +93,7 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
                 before += _receive(program, chunks[unit.chunk], unit, ahead)
             offsets = _extend(program, fragments, units, before, ahead)
         for fragment, place in zip(fragments, offsets, strict=True):
-            gathers += weights.hold(program, [place[n] for n in fragment.takes], fragment.room)
+            gathers += weights.hold(program, [place[n] for n, _ in fragment.takes], fragment.room)
             gradients.hold(program, [place[n] for n in fragment.fills], GRADIENT_ROOM)
         for fragment, place in zip(fragments, offsets, strict=True):
             weights.gives += [place[n] for n in fragment.gives]
@@ -98,6 +102,9 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
         for unit, fragment, place in zip(units, fragments, offsets, strict=True):
             out = [place[n] for n in fragment.exits]
             ends += out
+            if unit.kind == "F":
+                for n, blocks in fragment.takes:
+                    gathered.setdefault((unit.chunk, blocks), place[n])
             if len(units) > 1:
                 _send(program, chunks[unit.chunk], unit, out)
             left |= {(unit.chunk, unit.micro_batch, block): place[n] for block, n in fragment.leaves}
@@ -109,7 +116,7 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
                 elif n >= 0:
                     completed[unit.chunk, block] = place[n]
         exits.append(tuple(ends))
-    return Trail(first_use=first_use, completed=completed, exits=exits[-1], gathers=tuple(gathers))
+    return Trail(first_use=first_use, completed=completed, exits=exits[-1], gathers=tuple(gathers), gathered=gathered)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

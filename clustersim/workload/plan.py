@@ -133,6 +133,9 @@ class ParallelPlan:
         ``full``: groups of ``recompute_layers`` layers, or the first so many of each chunk
     recompute_layers : int, optional
         None: 1 with ``uniform``, all with ``block``
+    recompute_early_stop : bool
+        ``full``: the second forward pass of a layer ends when all that its backward pass reads is there, before its
+        last product, as PyTorch's checkpoints that are not reentrant do from 2.1 on; else it runs to its end
     sequence_parallel : bool, optional
         split norms and residual stream along the sequence; None: with tp > 1
     axis_order : tuple[str, ...]
@@ -260,6 +263,7 @@ class ParallelPlan:
     recompute_modules: tuple[str, ...] = ("core",)
     recompute_method: RecomputeMethod = "uniform"
     recompute_layers: int | None = None
+    recompute_early_stop: bool = False
     sequence_parallel: bool | None = None
     axis_order: tuple[str, ...] = ("tp", "cp", "dp", "pp")
     bucket_bytes: Annotated[int | None, Unit("B")] = None

@@ -36,11 +36,14 @@ class Recomputation:
     first_layers : int, optional
         of each chunk only so many layers are computed again whole, from its first on (Megatron-LM's ``block``);
         None: all (``uniform``)
+    early_stop : bool
+        layers are computed again only until all that their backward pass reads is there
     """
 
     modules: frozenset[str] = frozenset()
     group_layers: int = 0
     first_layers: int | None = None
+    early_stop: bool = False
 
     @classmethod
     def of(
@@ -50,6 +53,7 @@ class Recomputation:
         modules: tuple[str, ...] = ("core",),
         method: RecomputeMethod = "uniform",
         num_layers: int | None = None,
+        early_stop: bool = False,
     ) -> Recomputation:
         """The setting of Megatron-LM's options of the same names.
 
@@ -62,14 +66,16 @@ class Recomputation:
             of ``full``: groups of ``num_layers`` layers, or the first ``num_layers`` layers of each chunk
         num_layers : int, optional
             None: 1 with ``uniform``, all with ``block``
+        early_stop : bool
+            of ``full``, as PyTorch's checkpoints do by themselves
         """
         if setting == "none":
             return cls()
         if setting == "selective":
             return cls(modules=frozenset(modules))
         if method == "uniform":
-            return cls(group_layers=num_layers or 1)
-        return cls(group_layers=1, first_layers=num_layers)
+            return cls(group_layers=num_layers or 1, early_stop=early_stop)
+        return cls(group_layers=1, first_layers=num_layers, early_stop=early_stop)
 
     def group(self, layer: int, *, first_layer: int) -> int:
         """First layer of the group that ``layer`` is computed again with, -1 when it is not.

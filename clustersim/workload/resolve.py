@@ -188,5 +188,7 @@ def _without_effect(case: Case) -> Iterator[str]:
         yield "plan.recompute_modules: no effect without plan.recompute selective"
     if (plan.recompute_method, plan.recompute_layers) != ("uniform", None) and plan.recompute != "full":
         yield "plan.recompute_method, plan.recompute_layers: no effect without plan.recompute full"
+    if plan.recompute_early_stop and plan.recompute != "full":
+        yield "plan.recompute_early_stop: no effect without plan.recompute full"
     if plan.recompute == "selective" and plan.recompute_modules == ("core",) and plan.attention != "unfused":
         yield "plan.recompute: selective runs the flash attention kernel again, and frees only its row statistics"

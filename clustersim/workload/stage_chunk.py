@@ -112,6 +112,7 @@ def stage_chunk(
         modules=plan.recompute_modules,
         method=plan.recompute_method,
         num_layers=plan.recompute_layers,
+        early_stop=plan.recompute_early_stop,
     )
     away = offloaded_layers(placed, recompute) if plan.offload_activations else ()
     products = TensorOverlap.of(plan.tp_overlap, num_chunks=plan.tp_overlap_chunks)

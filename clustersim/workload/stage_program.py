@@ -223,10 +223,9 @@ class _Step:
     def holds(self, following: _Step) -> list[tuple[int, int]]:
         """(op of this step, op of the following step that waits for it): what stream order does not say."""
         found = [(op, following.trail.first_use[user]) for op, user in self.arrivals]
-        found += [(self.update, op) for op in following.trail.gathers]
-        if self.offloaded is not None and following.offloaded is not None:
-            found += self.offloaded.holds(following.offloaded)
-        return found
+        if self.offloaded is None or following.offloaded is None:
+            return found + [(self.update, op) for op in following.trail.gathers]
+        return found + self.offloaded.gathers(following.trail) + self.offloaded.holds(following.offloaded)
 
 
 def _update(op: int, bucket: Reduced) -> list[int]:

@@ -40,7 +40,9 @@ class Answer:
 
 
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
+def call(
+    one_process: None, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Answer]:
     """Run a command in an empty folder that holds ``tiny.toml``."""
     (tmp_path / "tiny.toml").write_text(JOB)
     monkeypatch.chdir(tmp_path)

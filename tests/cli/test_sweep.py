@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 VARY = ("run", "tiny.toml", "--vary", "micro_batch=1,2", "--vary", "plan.pp=1,2")
 
 
@@ -26,6 +28,13 @@ def test_each_row_is_the_run_on_its_own(call: Callable[..., Any]) -> None:
     for row in call(*VARY, "--json").json[:2]:
         alone = call("run", "tiny.toml", "--set", f"micro_batch={row['point']['micro_batch']}", "--json").json
         assert {k: row[k] for k in alone if k != "wall_s"} == {k: v for k, v in alone.items() if k != "wall_s"}
+
+
+def test_processes_beside_each_other_change_nothing(call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = call(*VARY, "--json").json
+    monkeypatch.setattr("clustersim.cli.sweep.num_cores", lambda: 2)
+    together = call(*VARY, "--json").json
+    assert [row | {"wall_s": 0} for row in together] == [row | {"wall_s": 0} for row in alone]
 
 
 def test_the_table_labels_what_does_not_fit_and_what_was_refused(call: Callable[..., Any]) -> None:
@@ -52,7 +61,8 @@ def test_faults_of_the_command_come_before_any_run(call: Callable[..., Any]) -> 
     answer = call("run", "tiny.toml", "--vary", "plan.tpp=1,2", "--vary", "nodes=0,1", "--vary", "steps", "--json")
     assert answer.code == 2
     assert [error["key"] for error in answer.json["errors"]] == ["plan.tpp", "plan.tpp", "nodes", "steps"]
-    assert call("run", "tiny.toml", "--vary", f"seed={','.join(map(str, range(10_001)))}").code == 2
+    hundred = ",".join(map(str, range(1, 102)))
+    assert call("run", "tiny.toml", "--vary", f"seed={hundred}", "--vary", f"steps={hundred}").code == 2
 
 
 def test_lists_and_mappings_keep_their_commas(call: Callable[..., Any]) -> None:

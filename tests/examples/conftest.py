@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "questions.md"
 
 
 @pytest.fixture
-def asked(capsys: pytest.CaptureFixture[str]) -> Callable[[str], list[dict[str, Any]]]:
+def asked(one_process: None, capsys: pytest.CaptureFixture[str]) -> Callable[[str], list[dict[str, Any]]]:
     """Run the commands below a heading of the page with ``--json``; their answers in order."""
 
     def answers(thread: str) -> list[dict[str, Any]]:

@@ -55,7 +55,7 @@ def test_card_runs_and_fits(name: str, capsys: pytest.CaptureFixture[str]) -> No
     assert total == pytest.approx(answer["step_time_s"], rel=1e-6)
 
 
-def test_a_sweep_keeps_what_does_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_keeps_what_does_not_fit(one_process: None, capsys: pytest.CaptureFixture[str]) -> None:
     """Formats and recomputation of CharLLM-PPT over Llama 3 70B: rows out of memory stay, after those that fit."""
     vary = ["--vary", "dtype=bf16,fp8", "--vary", "plan.recompute=none,full"]
     plan = ["--set", "plan.tp=1", "--set", "plan.pp=32", "--set", "global_batch=64"]

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from clustersim.cli import main
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 FENCE = re.compile(r"(?:<!-- (?P<note>[^>]*) -->\n)?```(?P<kind>\w+)\n(?P<body>.*?)```", re.DOTALL)
@@ -44,15 +46,6 @@ def masked(line: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"\d[\d,.]*", "#", line)).strip()
 
 
-def clustersim(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    name, *tokens = shlex.split(command)
-    assert name == "clustersim"
-    code = "import sys; from clustersim.cli import main; sys.exit(main())"
-    return subprocess.run(
-        [sys.executable, "-c", code, *tokens], cwd=folder, capture_output=True, text=True, timeout=120, check=False
-    )
-
-
 def test_the_blocks_there_are() -> None:
     kinds = [block.kind for block in BLOCKS]
     assert {kind: kinds.count(kind) for kind in kinds} == {"sh": 2, "python": 1, "console": 7, "csv": 2}
@@ -68,24 +61,35 @@ def test_the_python_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.kind == "console"], ids=lambda block: block.note)
-def test_the_commands_print_what_is_shown(block: Block, tmp_path: Path) -> None:
+def test_the_commands_print_what_is_shown(
+    block: Block,
+    one_process: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
     for file in BLOCKS:
         if file.kind == "csv":
             (tmp_path / file.note).write_text(file.body)
     code = int(block.note.removeprefix("exit code ") or 0)
     for command, shown in block.commands():
-        done = clustersim(command, tmp_path)
-        assert done.returncode == code, f"{command}\n{done.stderr}"
-        printed = [masked(line) for line in (done.stdout + done.stderr).splitlines()]
+        name, *tokens = shlex.split(command)
+        assert name == "clustersim"
+        found, (out, err) = main(tokens), capsys.readouterr()
+        assert found == code, f"{command}\n{err}"
+        printed = [masked(line) for line in (out + err).splitlines()]
         for line in shown:
-            assert masked(line) in printed, f"{command}\nprints no line like: {line}\n{done.stdout}{done.stderr}"
+            assert masked(line) in printed, f"{command}\nprints no line like: {line}\n{out}{err}"
 
 
 def test_the_first_run_leaves_what_is_promised(tmp_path: Path) -> None:
     (line,) = (block.body.strip() for block in BLOCKS if block.note == "first run")
     assert "\n" not in line
-    command = line[line.index("bin/clustersim") + len("bin/") :]
-    assert clustersim(command, tmp_path).returncode == 0
+    name, *tokens = shlex.split(line[line.index("bin/clustersim") + len("bin/") :])
+    assert name == "clustersim"
+    code = "import sys; from clustersim.cli import main; sys.exit(main())"
+    subprocess.run([sys.executable, "-c", code, *tokens], cwd=tmp_path, check=True, timeout=120)
     for name in ("timeline.png", "trace.parquet", "trace.json", "job.toml"):
         assert (tmp_path / "runs/first" / name).is_file()
 

@@ -12,7 +12,7 @@ from clustersim.collective.overlap import Overlap
 FACTORS = st.sampled_from([0.0, 0.3, 1.0, 2.5, 100.0])
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data(), overlap=st.builds(Overlap, sm=FACTORS, hbm=FACTORS))
 def test_folded_is_full(data: st.DataObject, overlap: Overlap, cases: Any, times_of: Any) -> None:
     case = data.draw(cases(32))

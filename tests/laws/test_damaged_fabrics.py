@@ -75,7 +75,7 @@ def clusters(draw: st.DrawFn, star: ModuleType, num_devices: int) -> Topology:
         return whole
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_folded_is_full(data: st.DataObject, star: ModuleType, cases: Any, times_of: Any) -> None:
     case = data.draw(cases(32, shared_pools=False))  # grants of one instant go by rank number

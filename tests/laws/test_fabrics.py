@@ -70,7 +70,7 @@ def fabrics(draw: st.DrawFn) -> tuple[Callable[..., Fabric], dict[str, Any]]:
     return build, given
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_folded_is_full_on_every_fabric(data: st.DataObject, star: ModuleType, cases: Any, times_of: Any) -> None:
     case = data.draw(cases(32, shared_pools=False))  # grants of one instant go by rank number

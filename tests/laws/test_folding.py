@@ -25,7 +25,7 @@ LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, Healt
 @settings(LAW, max_examples=100)
 @given(data=st.data())
 def test_folded_is_full(data: st.DataObject, cases: Any, times_of: Any) -> None:
-    case = data.draw(cases(64))
+    case = data.draw(cases(32))
     orders = [np.array(data.draw(st.permutations(range(job.num_ranks)))) for job in case.jobs]
     renumbered = case.renumbered(orders)
     full = renumbered.run(fold=False)

@@ -29,7 +29,7 @@ def played(system: System, live: Live, rounds: list[int], fold: bool) -> list[li
     return [[(engine.lanes[k].start.tolist(), engine.lanes[k].end.tolist()) for k in of] for of in scene.lane_of]
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
 @given(data=st.data())
 def test_what_cannot_bind_may_leave(data: st.DataObject, cases: Any) -> None:
     case, fold = data.draw(cases(32)), data.draw(st.booleans())

@@ -60,7 +60,7 @@ def links(draw: st.DrawFn) -> list[list[int]]:
     return made
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_folded_is_full_on_meshes(data: st.DataObject, star: ModuleType, cases: Any, times_of: Any) -> None:
     case = data.draw(cases(32, shared_pools=False))  # grants of one instant go by rank number

@@ -116,11 +116,17 @@ PLANS = st.fixed_dictionaries(
 )
 
 
+def micro_batches(plan: dict[str, Any]) -> int:
+    """Two for each stage."""
+    return 2 * int(plan.get("pp", 1))
+
+
 def job_of(policy: OffloadPolicy, plan: dict[str, Any], **shape: Any) -> cs.Job:
+    num_replicas = RANKS // (plan.get("tp", 1) * plan.get("pp", 1))
     return cs.training_step(
         cs.Model(**{**SMALL, **shape}),
         cs.ParallelPlan(**plan, offload=policy),
-        global_batch=32,
+        global_batch=num_replicas * micro_batches(plan),
         micro_batch=1,
         seq_len=256,
         num_devices=RANKS,
@@ -163,7 +169,7 @@ def test_bytes_that_cross(policy: AnyPolicy, plan: dict[str, Any]) -> None:
         reads, writes = moved.get("nvme_read", 0), moved.get("nvme_write", 0)
         waits = resident.get("nvme/gradients", 0)
         weights = resident.get("nvme/weights", 0)
-        passes = 2 * 32 // (RANKS // plan["tp"] // plan["pp"])
+        passes = 2 * micro_batches(plan)
         assert reads <= 2 * (on_drives + waits + passes * weights)
         assert writes <= 2 * (on_drives + waits + weights)
         if not policy.num_kept:

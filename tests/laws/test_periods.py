@@ -16,7 +16,7 @@ from clustersim.trace.steps import step_edges
 from clustersim.workload.job import Job
 from clustersim.workload.program import Program
 
-LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=30)
 
 
 def written_out(program: Program, times: int) -> Program:

@@ -51,8 +51,10 @@ PLANS = st.fixed_dictionaries(
 
 @st.composite
 def jobs(draw: st.DrawFn) -> cs.Job:
-    """A job of 32 ranks that the rules let through."""
+    """A job of 32 ranks that the rules let through; twice as many micro-batches as stages, or more, fill a pipeline."""
     plan = draw(PLANS)
+    num_replicas = RANKS // (plan["tp"] * plan["pp"] * plan["cp"])
+    num_micro_batches = draw(st.sampled_from([2, 2, 3])) * plan["pp"]
     if draw(st.booleans()):
         plan |= {"zero": 0, "fsdp": True, "hsdp": draw(st.sampled_from([None, 2, 4]))}
     if plan["schedule"] in ("interleaved", "breadth-first", "interleaved-zb"):
@@ -65,7 +67,7 @@ def jobs(draw: st.DrawFn) -> cs.Job:
         return cs.training_step(
             model,
             cs.ParallelPlan(**plan),
-            global_batch=64,
+            global_batch=num_replicas * num_micro_batches,
             micro_batch=1,
             seq_len=256,
             dtype=draw(st.sampled_from(["bf16", "fp8"])),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,20 +11,40 @@ from hypothesis import strategies as st
 
 from clustersim.trace.record import LaneRecord
 from clustersim.trace.result import Result
+from clustersim.workload.job import Job
 from clustersim.workload.op import Collective
 
-LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 
 
 @LAW
 @given(data=st.data())
-def test_ops_of_a_stream_never_overlap(data: st.DataObject, cases: Any) -> None:
-    for lane in data.draw(cases(16)).run(fold=data.draw(st.booleans())).record.lanes:
+def test_one_run(data: st.DataObject, cases: Any) -> None:
+    """Streams, rounds, causes and collectives, all of the same run."""
+    case = data.draw(cases(16))
+    run = case.run(fold=data.draw(st.booleans()))
+    ops_of_a_stream_never_overlap(run)
+    rounds_follow_each_other(run)
+    every_op_has_its_cause(run)
+    members_of_a_collective_start_and_end_together(run, case.jobs)
+
+
+def ops_of_a_stream_never_overlap(run: Result) -> None:
+    for lane in run.record.lanes:
         stream = np.tile(lane.arrays.stream, lane.rounds)
         for s in range(len(lane.arrays.streams)):
             on = stream == s
             assert (lane.start_ns[on][1:] >= lane.end_ns[on][:-1]).all()
         assert (lane.end_ns >= lane.start_ns).all()
+
+
+def rounds_follow_each_other(run: Result) -> None:
+    """Each op of a round starts no earlier than in the round before; and every run does all of its ops."""
+    for lane in run.record.lanes:
+        ends = lane.end_ns.reshape(lane.rounds, -1)
+        assert (ends >= 0).all()
+        assert (np.diff(lane.start_ns.reshape(lane.rounds, -1), axis=0) >= 0).all()
+        assert (np.diff(ends.max(axis=1)) >= 0).all()
 
 
 def gives(lane: LaneRecord, number: int, pool: str) -> bool:
@@ -38,11 +59,8 @@ def gives(lane: LaneRecord, number: int, pool: str) -> bool:
     return pool in given or any(pool in pools and pools & given for pools in together.values())
 
 
-@LAW
-@given(data=st.data())
-def test_every_op_has_its_cause(data: st.DataObject, cases: Any) -> None:
+def every_op_has_its_cause(run: Result) -> None:
     """An op starts when what released it ended: what it depends on, or what gave back to the pool that was short."""
-    run = data.draw(cases(16)).run(fold=data.draw(st.booleans()))
     lanes = run.record.lanes
     for lane in lanes:
         assert (lane.start_ns >= lane.ready_ns).all()
@@ -59,12 +77,8 @@ def test_every_op_has_its_cause(data: st.DataObject, cases: Any) -> None:
                 assert gives(lanes[by], number, lane.arrays.pools[pooled[op]])
 
 
-@LAW
-@given(data=st.data())
-def test_members_of_a_collective_start_and_end_together(data: st.DataObject, cases: Any) -> None:
-    case = data.draw(cases(16))
-    run = case.run(fold=data.draw(st.booleans()))
-    for j, job in enumerate(case.jobs):
+def members_of_a_collective_start_and_end_together(run: Result, jobs: Sequence[Job]) -> None:
+    for j, job in enumerate(jobs):
         for family in job.families:
             for members in family.members.tolist():
                 each = set()
@@ -92,14 +106,3 @@ def content(run: Result) -> list[bytes]:
 def test_equal_inputs_give_equal_bytes(data: st.DataObject, cases: Any) -> None:
     case, fold = data.draw(cases(16)), data.draw(st.booleans())
     assert content(case.run(fold=fold)) == content(case.run(fold=fold))
-
-
-@LAW
-@given(data=st.data())
-def test_rounds_follow_each_other(data: st.DataObject, cases: Any) -> None:
-    """Each op of a round starts no earlier than in the round before; and every run does all of its ops."""
-    for lane in data.draw(cases(16)).run(fold=data.draw(st.booleans())).record.lanes:
-        ends = lane.end_ns.reshape(lane.rounds, -1)
-        assert (ends >= 0).all()
-        assert (np.diff(lane.start_ns.reshape(lane.rounds, -1), axis=0) >= 0).all()
-        assert (np.diff(ends.max(axis=1)) >= 0).all()

@@ -38,6 +38,7 @@ class Rank:
         arrays = system.programs[self.program]
         n = len(arrays)
         self.op = arrays.op.tolist() * rounds
+        self.open = list(range(len(self.op)))
         self.before: list[set[int]] = [set() for _ in self.op]
         for step in range(rounds):
             for a, b in arrays.edges.tolist():
@@ -82,7 +83,6 @@ def reference(system: System, rounds: int) -> list[tuple[list[int], list[int]]]:
     }
     arrived: dict[tuple[int, int], list[tuple[Rank, int]]] = {}
     waiting: list[tuple[int, int, int]] = []  # for pools: (since, rank, op)
-    asked: set[tuple[int, int]] = set()
     running: list[Running] = []
     now = 0
     while True:
@@ -96,13 +96,9 @@ def reference(system: System, rounds: int) -> list[tuple[list[int], list[int]]]:
                 rank.end[op] = now
                 for store, amount in rank.gives[op].items():
                     free[store] += amount
-        ready = [
-            (rank, op)
-            for rank in ranks
-            for op in range(len(rank.op))
-            if (rank.rank, op) not in asked and rank.before[op] <= rank.end.keys()
-        ]
-        asked |= {(rank.rank, op) for rank, op in ready}
+        ready = [(rank, op) for rank in ranks for op in rank.open if rank.before[op] <= rank.end.keys()]
+        for rank, op in ready:
+            rank.open.remove(op)
         waiting += [(now, rank.rank, op) for rank, op in ready if rank.takes[op]]
         starting = [(rank, op) for rank, op in ready if not rank.takes[op]]
         if not starting and not any(a.due() <= now for a in running):
@@ -224,7 +220,7 @@ def share(running: list[Running], system: System, now: int) -> None:
         a.rate, a.since = rate, now
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_the_full_run_is_the_reference(data: st.DataObject, cases: Any, times_of: Callable[..., Any]) -> None:
     case = data.draw(cases(8))

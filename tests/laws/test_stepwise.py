@@ -116,7 +116,7 @@ def parts(topology: Topology, call: Call) -> tuple[float, float]:
     return empty, float((cost.load[:, 0] / topology.resources.capacity[cost.row]).max())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(
     grid=st.sampled_from(GRIDS),
     which=st.sampled_from(LOCKSTEP),
@@ -134,7 +134,7 @@ def test_alone_in_step(
     assert as_activities(star, topology, calls) == pytest.approx(by_steps(topology, calls), rel=WITHIN, abs=2e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     grid=st.sampled_from(GRIDS),
     over=st.sampled_from([None, 1.0, 4.0]),

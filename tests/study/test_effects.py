@@ -82,25 +82,35 @@ CASES |= {
         }.items()
     },
 }
-ON_HOST: dict[str, Any] = {"plan.zero": 3, "plan.offload.policy": "zero-offload"} | ONE_NODE
+ON_HOST: dict[str, Any] = {"global_batch": 8, "plan.zero": 3, "plan.offload.policy": "zero-offload"} | ONE_NODE
 TWO_TIERS: dict[str, Any] = {
     "topology": "jlse-h100",
+    "global_batch": 4,
     "plan.zero": 3,
     "plan.offload.policy": "mlp-offload",
-    "plan.offload.subgroup_size": 100_000,
+    "plan.offload.subgroup_size": 2_000_000,
     "plan.offload.cache": 0,
     "nodes": 1,
 }
+FEW: dict[str, Any] = TWO_TIERS | {"plan.offload.subgroup_size": 4_000_000}
+MANY: dict[str, Any] = TWO_TIERS | {"plan.offload.subgroup_size": 1_000_000}
 ONE_TIER: dict[str, Any] = TWO_TIERS | {"plan.offload.tiers": ("nvme",)}
 STAGED: dict[str, Any] = {
+    "global_batch": 8,
     "plan.zero": 3,
     "plan.offload.policy": "deep-optimizer-states",
     "plan.offload.subgroup_size": 100_000,
     "nodes": 1,
 }
-AHEAD: dict[str, Any] = {"plan.zero": 3, "plan.offload.policy": "superoffload", "nodes": 1}
+AHEAD: dict[str, Any] = {"global_batch": 8, "plan.zero": 3, "plan.offload.policy": "superoffload", "nodes": 1}
 RELEASE: dict[str, Any] = AHEAD | {"plan.offload.policy": "superoffload-release", "plan.clip": False}
-ON_GPU: dict[str, Any] = {"plan.zero": 3, "plan.offload.policy": "twinflow", "plan.offload.ratio": 0.0, "nodes": 1}
+ON_GPU: dict[str, Any] = {
+    "global_batch": 8,
+    "plan.zero": 3,
+    "plan.offload.policy": "twinflow",
+    "plan.offload.ratio": 0.0,
+    "nodes": 1,
+}
 OFFLOAD_CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "buffers": [(1, ON_HOST, False), (1, TWO_TIERS, True)],
     "gradient_buffers": [(1, ON_HOST, False)],
@@ -116,10 +126,32 @@ OFFLOAD_CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "validates": [(True, ON_HOST, False)],
     "rolls_back": [(True, ON_HOST, False), (True, AHEAD, True)],
     "asynchronous": [(False, RELEASE | {"plan.clip": True}, False), (False, RELEASE, True)],
+    "in_turn": [(True, ON_HOST, False), (True, DRIVES, False), (False, STAGED, True)],
+    "overlaps_forward": [
+        (True, ON_HOST, False),
+        (True, ON_HOST | {"steps": 1}, False),
+        (True, ON_HOST | {"plan.offload.subgroup_size": 100_000}, True),
+        (True, ON_HOST | {"plan.offload.subgroup_size": 100_000, "plan.launch": "eager", "steps": 1}, False),
+    ],
+    "cache": [
+        (50, FEW, False),
+        (12, FEW, False),
+        (1, FEW, True),
+        (5, FEW | {"plan.offload.reverses": False}, False),
+        (50, MANY, True),
+    ],
     "ratio": [(2, ONE_TIER, False), (2, TWO_TIERS, True)],
     "shares": [((5,), ONE_TIER, False), ((5, 1), TWO_TIERS, True)],
 }
 CASES |= {f"plan.offload.{key}": cases for key, cases in OFFLOAD_CASES.items()}
+SAVED: dict[str, Any] = ONE_NODE | {"plan.checkpoint.policy": "lazy", "plan.checkpoint.tier": "nvme"}
+ALONE: dict[str, Any] = SAVED | {"topology": "gh200", "global_batch": 1, "plan.checkpoint.tier": "host"}
+CASES["plan.checkpoint.chunk_bytes"] = [
+    (10**12, SAVED, False),
+    (2**28 - 1, SAVED, False),
+    (10**6, SAVED, True),
+    (10**12, ALONE, True),
+]
 GRAPH_CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "graph.placement": [("list", {}, False), ("list", {"graph.devices": 2, "nodes": 1}, True)],
     "graph.gpu_order": [(PAIRS, {}, False), (PAIRS, {"graph.devices": 2}, True)],
@@ -189,3 +221,23 @@ def test_a_fabric_that_no_group_crosses(tiny: JobSetup) -> None:
 def test_a_default_that_is_stated_is_not_told(tiny: JobSetup) -> None:
     result = run_point(tiny.with_values({"fabric.ecmp": "ideal", "seed": 0, "plan.overlap_dp": True}))
     assert result.warnings == run_point(tiny).warnings
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "others", "least"),
+    [
+        ("plan.offload.cache", 50, MANY, "as good as "),
+        ("plan.checkpoint.chunk_bytes", 10**12, ALONE, "B is as good as "),
+    ],
+)
+def test_more_than_there_is_is_told_with_what_would_do(
+    tiny: JobSetup, key: str, value: int, others: dict[str, Any], least: str
+) -> None:
+    setup = tiny.with_values({"global_batch": 256, **others})
+    more = run_point(setup.with_values({key: value}))
+    (note,) = [warning for warning in more.warnings if warning.startswith(key)]
+    enough = int(note.partition(least)[2].split(" ")[0].rstrip(":"))
+    for given, is_same in ((enough, True), (enough - 1, False)):
+        other = run_point(setup.with_values({key: given}))
+        assert same(more, other) is is_same
+        assert not any(warning.startswith(key) for warning in other.warnings)

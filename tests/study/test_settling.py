@@ -25,6 +25,8 @@ def warned(**values: Any) -> bool:
         ({}, False),
         ({"plan__checkpoint__every": 4}, True),
         ({"plan__checkpoint__every": 32}, False),
+        ({"plan__checkpoint__every": 32, "steps": 31}, True),
+        ({"plan__checkpoint__every": 2, "steps": 1, "plan__checkpoint__policy": "synchronous"}, True),
         ({"plan__checkpoint__policy": "synchronous", "steps": 2}, False),
         ({"plan__checkpoint__pool_bytes": "50 MB"}, False),
         ({"plan__checkpoint__pool_bytes": "5 GB", "steps": 6}, True),

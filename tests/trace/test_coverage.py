@@ -58,6 +58,17 @@ def test_the_longest_comes_first_with_its_share() -> None:
     ]
 
 
+def test_equal_shares_stand_in_the_order_of_their_columns() -> None:
+    """Whatever the order in which a run, folded or not, comes upon them."""
+    sends = [
+        work(kind="send_recv", category="communication", axis=axis, nbytes=nbytes, num_members=2, num_nodes=1)
+        for axis, nbytes in (("pp", 64), ("cp", 64), ("pp", 32))
+    ]
+    orders = [Coverage({}, order).missing["collectives"] for order in (sends, sends[::-1])]
+    assert orders[0] == orders[1]
+    assert [(row["axis"], row["nbytes"]) for row in orders[0]] == [("pp", 32), ("cp", 64), ("pp", 64)]
+
+
 def test_masks_are_told_by_their_work_and_kernels_without_a_shape_left_out() -> None:
     whole = 4 * 4 * 128 * 128 * 64
     attention = Kernel(kind="attention", dtype="bf16", flops=whole // 2, nbytes=1, m=128, n=128, k=64, batch=4)

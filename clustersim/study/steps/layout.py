@@ -249,8 +249,6 @@ def _sharding(row: StepRow, profile: Profile, degrees: dict[str, int], assumed: 
         assumed.append(f"sharding: over all {ranks} ranks; published as {row.sharding!r}")
     if ranks == 1:
         found = {"zero": 0}
-    if row.notes and "pure mixed precision" in row.notes.lower():
-        found["gradient_dtype"] = "bf16"
     return found
 
 

@@ -1,4 +1,4 @@
-"""The hardware of a row as published -> a topology card, what differs from it, and where the ranks sit."""
+"""The hardware of a row as published -> a cluster, and where the ranks sit."""
 
 from __future__ import annotations
 
@@ -7,55 +7,14 @@ from functools import cache
 from typing import Any
 
 from clustersim.faults import BadInput
-from clustersim.library.topologies import load_topology
+from clustersim.library.topologies import fabric_of, load_topology
 from clustersim.readers.step_rows import StepRow
-from clustersim.study.measured import MACHINES
+from clustersim.study.published_network import read_network
+from clustersim.study.steps.published_hardware import find_card
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.topology.topology import Topology
 
-__all__ = ["Machine", "attention_kernels", "find_card", "machine_of"]
-
-_HARDWARE: tuple[tuple[tuple[str, ...], str, dict[str, object]], ...] = (
-    (("jean zay", "a100"), "jean-zay-a100", {}),
-    (("500 w",), "grand-teton-h100", {}),
-    (("mi210",), "workstation-4090", {"node.gpu": "mi210"}),
-    (("nvidia l4",), "workstation-4090", {"node.gpu": "l4"}),
-    (("a100-sxm4-40gb (2 gpus",), "dgx-a100-40gb-2gpu", {}),
-    (("a800", "8358"), "hgx-a800", {"host.cpu": "xeon-8358", "host.socket_link": "upi-11.2"}),
-    *MACHINES,
-)
-"""Words of the hardware -> card and changes, the first that fits. A single GPU needs no card of its own node."""
-
-_NETWORK: tuple[tuple[tuple[str, ...], dict[str, object]], ...] = (
-    (
-        ("a100", "4x100 gb/s roce"),
-        {"fabric.nic": "ethernet-100g", "fabric.switch": "ethernet-100g", "nics_per_node": 4},
-    ),
-    (("a100", "800 gb/s per node"), {"nics_per_node": 4}),
-    (("a100", "4x200 gb/s"), {"nics_per_node": 4}),
-    (
-        ("v100", "jean zay", "omni-path"),
-        {"fabric.nic": "omni-path-100", "fabric.switch": "omni-path-100", "nics_per_node": 8},
-    ),
-)
-"""Words of hardware and interconnect -> what of the card's network differs, the first that fits. Jean Zay's nodes have
-four V100 and four ports (IDRIS), half of a card's eight."""
-
-_TOLD = (
-    "8x200 gb/s",
-    "(8x200)",
-    "8x400 gb/s",
-    "8x800 gb/s",
-    "8x100 gb/s ib",
-    "800 gb/s ib per node",
-    "4x100 gb/s omni-path",
-    "4x200 gb/s slingshot",
-    "400 gb/s rdma",
-    "400 gb/s cx-7",
-    "400 gb/s roce",
-    "efa 3200",
-)
-"""Words of a network that is the card's own."""
+__all__ = ["Machine", "attention_kernels", "machine_of"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,21 +49,6 @@ class Machine:
         return [r // self.ranks_per_node * size + r % self.ranks_per_node for r in range(num_ranks)]
 
 
-def find_card(row: StepRow) -> tuple[str, dict[str, object]]:
-    """Card of a row's hardware, and what differs from it.
-
-    Raises
-    ------
-    RefusedError
-        when no card stands for it
-    """
-    text = row.hardware.lower()
-    found = next(((card, changes) for words, card, changes in _HARDWARE if all(w in text for w in words)), None)
-    if found is None:
-        raise RefusedError("hardware", f"hardware {row.hardware!r}")
-    return found
-
-
 def attention_kernels(row: StepRow) -> frozenset[str]:
     """Attention kernels whose times are known on a row's GPU.
 
@@ -135,7 +79,6 @@ def machine_of(row: StepRow, num_ranks: int) -> tuple[Machine, list[str], bool]:
     RefusedError
         when no card stands for it, or its network does not reach so far
     """
-    text = row.hardware.lower()
     card, changes = find_card(row)
     size = _load(card, 1, tuple(changes.items())).num_devices
     per_node = min(size, num_ranks)
@@ -145,14 +88,17 @@ def machine_of(row: StepRow, num_ranks: int) -> tuple[Machine, list[str], bool]:
         per_node = -(-num_ranks // row.nodes)
     nodes = -(-num_ranks // per_node)
     assumptions = [f"card: {card} stands for {row.hardware}"]
-    link = row.interconnect.lower()
     known = nodes == 1
     if nodes > 1:
-        other = next((c for words, c in _NETWORK if all(w in f"{text} {link}" for w in words)), None)
+        fabric = fabric_of(card, **changes)
+        network = read_network(row.interconnect, size)
+        other = network.changes(fabric, size) if network and fabric else None
         changes = {**changes, **(other or {})}
-        known = other is not None or any(words in link for words in _TOLD)
+        known = other is not None
         if not known:
             assumptions.append(f"network: that of {card} is taken; published as {row.interconnect!r}")
+        elif network and network.node_gbits is None:
+            assumptions.append(f"network: as many ports a node as {card} has; published as {row.interconnect!r}")
     machine = Machine(card=card, nodes=nodes, ranks_per_node=per_node, changes=tuple(changes.items()))
     try:
         machine.topology()

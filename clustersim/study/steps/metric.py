@@ -15,28 +15,37 @@ from clustersim.study.steps.timing import StepTime, step_time
 
 __all__ = ["in_metric", "metric_faults"]
 
-_SCALE = {"s": 1.0, "ms": 1e3}
+_SCALE = {"s": 1.0, "ms": 1e3, "min": 1 / 60, "h": 1 / 3600}
 _RATIO = "step_time_ratio_vs_no_offload"
 _METRICS = (
     _RATIO,
     "iteration_time",
     "forward_backward_time",
     LAYER_TIME,
+    "tokens_per_s",
     "tokens_per_s_per_gpu",
     "samples_per_s",
+    "samples_per_s_per_gpu",
     "tflops_per_gpu",
     "mfu",
     "hfu",
     *MEMORY_METRICS,
 )
+_SAMPLES = ("sequences/s", "samples/s")
 _RATES = {
+    "tokens_per_s": ("tokens/s",),
     "tokens_per_s_per_gpu": ("tokens/s",),
-    "samples_per_s": ("sequences/s", "samples/s"),
+    "samples_per_s": _SAMPLES,
+    "samples_per_s_per_gpu": _SAMPLES,
     "tflops_per_gpu": ("TFLOP/s",),
 }
 """How the unit of a rate begins."""
 
-_PEAK = re.compile(r"percent of ([\d.]+) TFLOP/s")
+_PEAK = re.compile(r"(?P<of>percent|%|fraction)(?: of (?P<peak>[\d.]+) TFLOP/s)?")
+"""A share of a peak; where none is told, of the GPU's dense 16-bit peak."""
+
+_EIGHT = re.compile(r"fp8|float8|fp4|float4|int8", re.I)
+"""Precisions of which some count shares of their own peak, some of that of 16 bits."""
 
 
 def metric_faults(row: StepRow) -> None:
@@ -59,8 +68,9 @@ def metric_faults(row: StepRow) -> None:
         raise RefusedError("metric", told)
     if row.metric == _RATIO and row.unit != "x":
         raise RefusedError("metric", told)
-    if row.metric in ("mfu", "hfu") and not _PEAK.match(row.unit):
-        raise RefusedError("metric", told)
+    share = _PEAK.match(row.unit)
+    if row.metric in ("mfu", "hfu") and (share is None or (share["peak"] is None and _EIGHT.search(row.precision))):
+        raise RefusedError("metric", f"{told}: of which peak is not told")
 
 
 def in_metric(measured: MeasuredStep, step: StepTime) -> float:
@@ -70,7 +80,8 @@ def in_metric(measured: MeasuredStep, step: StepTime) -> float:
     -----
     ``peak memory`` is what an allocator reserves, ``max_memory_allocated`` what tensors take of it.
     ``forward_backward_time`` is the step without its optimizer, on one GPU, where nothing runs beside it.
-    ``step_time_ratio_vs_no_offload`` is over a second step, the same with all optimizer state on the GPUs.
+    ``step_time_ratio_vs_no_offload`` is over a second step, the same with all optimizer state on the GPUs. A share of
+    a peak that is not told is of the dense 16-bit peak of the first GPU's card.
     """
     row, job, seconds = measured.row, measured.job, step.seconds
     if row.metric in LAYER_METRICS:
@@ -84,13 +95,17 @@ def in_metric(measured: MeasuredStep, step: StepTime) -> float:
         return seconds * _SCALE[row.unit]
     if row.metric == "forward_backward_time":
         return (seconds - (step.optimizer_s if job.num_ranks == 1 else 0.0)) * _SCALE[row.unit]
-    if row.metric == "tokens_per_s_per_gpu":
-        return step.ledger.tokens / seconds / job.num_ranks
-    if row.metric == "samples_per_s":
-        return job.global_batch / seconds
+    over = job.num_ranks if row.metric.endswith("per_gpu") else 1
+    if row.metric.startswith("tokens_per_s"):
+        return step.ledger.tokens / seconds / over
+    if row.metric.startswith("samples_per_s"):
+        return job.global_batch / seconds / over
     rate = _flops(measured, step) / seconds / job.num_ranks / 1e12
-    peak = _PEAK.match(row.unit)
-    return rate if peak is None else 100 * rate / float(peak[1])
+    share = _PEAK.match(row.unit)
+    if share is None:
+        return rate
+    peak = float(share["peak"] or job.machine.topology().gpus[0].flop_per_s("bf16") / 1e12)
+    return rate / peak * (1 if share["of"] == "fraction" else 100)
 
 
 def _flops(measured: MeasuredStep, step: StepTime) -> float:
@@ -101,8 +116,8 @@ def _flops(measured: MeasuredStep, step: StepTime) -> float:
 
         96·B·s·l·h²·(1 + s/6h + V/16lh)        72·B·s·l·h²·(1 + s/6h + V/12lh)
 
-    Otherwise model FLOP with causal attention; with attention over the full square, and 4/3 of it under full
-    recomputation, where the passes that run again count.
+    Otherwise model FLOP with causal attention, or over the full square where the source's own count has it so; over the
+    full square, and 4/3 of it under full recomputation, where the passes that run again count.
     """
     row, job = measured.row, measured.job
     text = f"{row.flops_convention} {row.unit}".lower().replace(" ", "")
@@ -116,6 +131,7 @@ def _flops(measured: MeasuredStep, step: StepTime) -> float:
     model_only = "modelflops" in text or (row.metric == "mfu")
     hardware = "hardware" in text or row.metric == "hfu" or (measured.profile.counts_recompute and not model_only)
     if not hardware:
-        return step.ledger.model_flops
+        full = measured.profile.counts_full_attention and row.metric == "tflops_per_gpu"
+        return step.ledger.model_flops_full_attention if full else step.ledger.model_flops
     again = 4 / 3 if job.plan.recompute == "full" else 1.0
     return step.ledger.model_flops_full_attention * again

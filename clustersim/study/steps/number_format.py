@@ -20,8 +20,13 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ("fp8 hybrid", "fp8"),
     ("bf16/fp16", "bf16"),
     ("bf16", "bf16"),
+    ("bfloat16", "bf16"),
     ("fp16", "fp16"),
+    ("float16", "fp16"),
+    ("half", "fp16"),
+    ("tf32", "tf32"),
     ("fp32", "fp32"),
+    ("float32", "fp32"),
 )
 """Words of a precision -> recipe, the first that fits; a bare ``fp8`` is the profile's."""
 

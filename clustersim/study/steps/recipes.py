@@ -52,6 +52,18 @@ def _card(name: str, path: str, *, seq_len: int = 4096, **columns: int) -> Recip
 
 _RECIPES: tuple[Recipe, ...] = (
     Recipe(
+        words=("llm-foundry",),
+        switches={"reduce_dtype": "bf16"},
+        origin="mosaicml/composer until pull request 2628 of October 2023: DEFAULT mixed precision names no format to "
+        "reduce in, so that FSDP takes that of the weights, as PURE does",
+    ),
+    Recipe(
+        words=("llm-foundry", "pure mixed precision"),
+        switches={"recompute_early_stop": False},
+        origin="mosaicml/llm-foundry scripts/train/benchmarking until pull request 543: PyTorch 1.13.1, whose "
+        "checkpoints run to their end",
+    ),
+    Recipe(
         words=("bigscience tr11", "a100"),
         switches={"wait_kernels": True},
         origin="bigscience-workshop/bigscience train/tr11-176B-ml/tr11-176B-ml.slurm, CUDA_LAUNCH_BLOCKING=1 against "
@@ -119,12 +131,16 @@ _RECIPES: tuple[Recipe, ...] = (
     ),
     *(
         Recipe(
-            words=(f"megatron bridge performance summary {release}", model, gpu, "mxfp8"),
-            switches={"launch": "none"},
-            origin=f"{_CONFIGS}/{path}: cuda_graph_impl full_iteration, one launch a step; Megatron-Bridge pull "
-            "requests 3983, 4226 and 4249",
+            words=(source, model, gpu, precision),
+            switches={"launch": "none", "schedule": "interleaved-overlapped"},
+            origin=f"{_CONFIGS}/{path}: cuda_graph_impl full_iteration, one launch a step, and moe_a2a_overlap; "
+            "Megatron-Bridge pull requests 3983, 4226 and 4249",
         )
-        for release in ("26.06", "26.08")
+        for source, precision in (
+            ("megatron bridge performance summary 26.06", "mxfp8"),
+            ("megatron bridge performance summary 26.08", "mxfp8"),
+            ("verification card", "fp8mx_config"),
+        )
         for gpu in ("gb200", "gb300")
         for model, path in (
             ("deepseek_v3", "deepseek/deepseek_workload_base_configs.py"),
@@ -132,6 +148,18 @@ _RECIPES: tuple[Recipe, ...] = (
             ("qwen3_30b", "qwen/qwen3_llm_pretrain.py"),
             ("gpt_oss_120b", "gpt_oss/gpt_oss_workload_base_configs.py"),
         )
+    ),
+    Recipe(
+        words=("megatron bridge performance summary", "qwen3_235b", "h100"),
+        without=("tokendrop",),
+        switches={"dispatch": "all_to_all", "schedule": "interleaved-overlapped", "tp_overlap": "none"},
+        origin=f"{_CONFIGS}/qwen/qwen3_workload_base_configs.py and {_BRIDGE}/qwen/h100/qwen3_moe.py: all-to-all, "
+        "moe_a2a_overlap, tp_comm_overlap False",
+    ),
+    Recipe(
+        words=("megatron bridge performance summary 26.04.01", "deepseek_v3", "b200 (dgx"),
+        switches={"schedule": "interleaved-overlapped"},
+        origin=f"{_CONFIGS}/deepseek/deepseek_workload_base_configs.py, version 2: moe_a2a_overlap",
     ),
     Recipe(
         words=("megatron bridge performance summary", "gpt_oss_120b", "gb200", "bf16"),
@@ -146,6 +174,7 @@ _RECIPES: tuple[Recipe, ...] = (
         words=("verification card", "gpt_oss_120b", "gb200", "bf16"),
         switches={
             "dispatch": "all_to_all",
+            "schedule": "interleaved-overlapped",
             "recompute": "selective",
             "recompute_modules": ("norm", "activation"),
         },

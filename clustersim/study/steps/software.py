@@ -1,4 +1,4 @@
-"""Source and year of a row -> the software profile that stands for it."""
+"""Source and year of a row, or what else it tells of its framework -> the software profile that stands for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clustersim.study.profile import Profile, load_profile
 
 __all__ = ["profile_of"]
 
-_SOFTWARE: tuple[tuple[str, str], ...] = (
+_SOURCES: tuple[tuple[str, str], ...] = (
     ("bigscience", "megatron-deepspeed-2022"),
     ("vtrain", "megatron-deepspeed-moe-2021"),
     ("frontier", "megatron-deepspeed-2022"),
@@ -18,47 +18,80 @@ _SOFTWARE: tuple[tuple[str, str], ...] = (
     ("sc21 table 1", "megatron-2021"),
     ("readme table, january 2021", "megatron-2021"),
     ("activation recomputation", "megatron-2022"),
-    ("megatron bridge", "megatron-bridge-2025"),
     ("nemo", "nemo-2024"),
-    ("megatron", "megatron-core-2024"),
     ("megascale", "megatron-core-2024"),
     ("simumax", "megatron-core-2025"),
-    ("primus", "primus-2025"),
     ("llama 3 herd", "llama-3-2024"),
-    ("llm-foundry", "llm-foundry-2023"),
-    ("torchtitan", "torchtitan-2024"),
-    ("internevo", "internevo-2024"),
     ("neusight", "pytorch-eager-2024"),
     ("zenflow", "deepspeed-huggingface-2024"),
     ("deepcompile", "deepspeed-huggingface-2024"),
     ("superoffload", "deepspeed-huggingface-2024"),
-    ("deepspeed", "deepspeed-zero3-2022"),
     ("zero-infinity", "deepspeed-zero3-2022"),
     ("deep optimizer states", "deepspeed-zero3-2022"),
     ("mlp-offload", "deepspeed-zero3-2022"),
-    ("fsdp", "fsdp-2023"),
     ("opt-175b", "fsdp-2023"),
-    ("maxtext", "fsdp-2023"),
 )
-"""Words of a source -> card of a profile, the first that fits."""
+"""Words of a source that does not name its framework, or uses it in a way of its own."""
 
-_COMPILED = {"torchtitan-2024": "torchtitan-compile-2024"}
+_FRAMEWORKS: tuple[tuple[str, str], ...] = (
+    ("megatron-deepspeed", "megatron-deepspeed-2022"),
+    ("neox", "megatron-deepspeed-2022"),
+    ("megatron bridge", "megatron-bridge-2025"),
+    ("megatron-bridge", "megatron-bridge-2025"),
+    ("nemo ", "nemo-2024"),
+    ("megatron", "megatron"),
+    ("primus", "primus-2025"),
+    ("llm-foundry", "llm-foundry-2023"),
+    ("torchtitan", "torchtitan-2024"),
+    ("internevo", "internevo-2024"),
+    ("fsdp2", "fsdp2-2024"),
+    ("fsdp", "fsdp-2023"),
+    ("maxtext", "fsdp-2023"),
+    ("deepspeed", "deepspeed-zero3-2022"),
+)
+"""Words of a framework, looked for in the source, and then in how states are sharded and the notes."""
+
+_LATER = 9999
+_BY_YEAR: dict[str, tuple[tuple[int, str], ...]] = {
+    "megatron": (
+        (2021, "megatron-2021"),
+        (2022, "megatron-2022"),
+        (2024, "megatron-core-2024"),
+        (_LATER, "megatron-core-2025"),
+    ),
+}
+"""Framework -> last year and profile, in order; a row without a year has that of 2024."""
+
+_COMPILED = {"torchtitan-2024": "torchtitan-compile-2024", "fsdp2-2024": "fsdp2-compile-2024"}
 """Profile -> that of the same framework with a compiler, for rows whose notes tell of one."""
-
-_UNKNOWN = "megatron-core-2024"
-_UNKNOWN_UNTIL_2022 = "megatron-2021"
 
 
 def profile_of(row: StepRow) -> tuple[Profile, list[str]]:
     """The profile of a row and what is assumed with it."""
     source = row.source.lower()
-    name = next((name for words, name in _SOFTWARE if words in source), None)
+    name = _first(_SOURCES, source) or _first(_FRAMEWORKS, source)
+    if name is None:
+        name = _first(_FRAMEWORKS, f"{row.sharding} {row.notes}".lower()) or _by_layout(row)
+        told = ": the source does not name its software"
+    else:
+        told = ""
+    if name in _BY_YEAR:
+        name = next(profile for last, profile in _BY_YEAR[name] if (row.year or 2024) <= last)
+        told = told and f", by its year{told}"
     if name in _COMPILED and "compile" in row.notes.lower():
         name = _COMPILED[name]
-    if name is not None:
-        return _load(name), [f"profile: {name}"]
-    name = _UNKNOWN_UNTIL_2022 if row.year is not None and row.year <= 2022 else _UNKNOWN
-    return _load(name), [f"profile: {name}, by its year: the source is not known"]
+    return _load(name), [f"profile: {name}{told}"]
+
+
+def _by_layout(row: StepRow) -> str:
+    """Weights that are sharded without a pipeline are PyTorch's or DeepSpeed's; the rest is as Megatron does it."""
+    if (row.pp or 1) == 1 and (row.zero_stage or 0) >= 2:
+        return "deepspeed-zero3-2022" if "zero" in row.sharding.lower() else "fsdp-2023"
+    return "megatron"
+
+
+def _first(table: tuple[tuple[str, str], ...], text: str) -> str | None:
+    return next((name for words, name in table if words in text), None)
 
 
 _load = cache(load_profile)

@@ -8,8 +8,9 @@ from clustersim.readers.step_rows import StepRow
 from clustersim.study.profile import Profile
 from clustersim.study.steps.job_card import CardJob, card_job
 from clustersim.study.steps.layout import LAYER_TIME, layout_of
-from clustersim.study.steps.machine import Machine, attention_kernels, find_card, machine_of
+from clustersim.study.steps.machine import Machine, attention_kernels, machine_of
 from clustersim.study.steps.number_format import dtype_of
+from clustersim.study.steps.published_hardware import find_card
 from clustersim.study.steps.recipes import recipe_of
 from clustersim.study.steps.refusal import REASONS, RefusedError
 from clustersim.study.steps.shape import model_of

@@ -115,7 +115,7 @@ def _one_layer(job: StepJob) -> StepTime:
 
 def _has_period(job: StepJob) -> bool:
     """Whether the schedule is one whose last stage comes to do one micro-batch after the other."""
-    return job.plan.schedule is None or job.plan.schedule in ("1f1b", "interleaved")
+    return job.plan.schedule is None or job.plan.schedule in ("1f1b", "interleaved", "interleaved-overlapped")
 
 
 def _periods(result: Result, number: int) -> tuple[float, float]:

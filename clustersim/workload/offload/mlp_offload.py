@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from clustersim.faults import Fault
+from clustersim.faults import BadInput, Fault
 from clustersim.topology.drive_rates import DriveRates
 from clustersim.workload.offload.policy import DRIVES, Cast, Drive, OffloadPolicy, Place
 from clustersim.workload.offload.subgroup import Subgroup
@@ -66,8 +66,20 @@ class MlpOffload(OffloadPolicy):
     buffers: int = 3
 
     def on_drives(self, rates: Mapping[str, DriveRates]) -> MlpOffload:
-        """With shares by the lower of the two rates, in MB/s, where neither they nor a ratio are given."""
-        if self.ratio is not None or self.shares or not all(tier in rates for tier in self.tiers):
+        """With shares by the lower of the two rates, in MB/s, where neither they nor a ratio are given.
+
+        Raises
+        ------
+        BadInput
+            when the nodes have not all of ``tiers``, with what else is wrong with the settings
+        """
+        open_shares = self.ratio is None and not self.shares
+        if lacking := [tier for tier in self.tiers if tier in DRIVES and tier not in rates]:
+            rule = f"names {' and '.join(lacking)}, which the nodes of this cluster do not have"
+            fault = Fault(key="plan.offload.tiers", value=self.tiers, rule=rule, nearest=next(iter(rates), None))
+            split = replace(self, shares=(1,) * len(self.tiers)) if open_shares else self
+            raise BadInput([fault, *split.faults()])
+        if not open_shares or not all(tier in rates for tier in self.tiers):
             return self
         lower = (min(rates[tier].read, rates[tier].write) for tier in self.tiers)
         return replace(self, shares=tuple(max(1, round(rate / 1e6)) for rate in lower))

@@ -190,6 +190,11 @@ class OffloadPolicy:
         ----------
         rates : Mapping[str, DriveRates]
             of each kind of drive that a node has
+
+        Raises
+        ------
+        BadInput
+            when it needs others
         """
         return self
 

@@ -54,6 +54,14 @@ class OffloadedStep:
             return [(self.done, min(trail.first_use, key=trail.first_use.__getitem__))]
         return [(self.updated.arrived[s.index], (s.chunk, min(s.blocks))) for s in self.subgroups]
 
+    def gathers(self, following: Trail) -> list[tuple[int, int]]:
+        """(op of this step, gathering of weights in the next one that waits for it)."""
+        if not self.policy.overlaps_forward:
+            return [(self.done, op) for op in following.gathers]
+        return [
+            (op, gather) for (chunk, blocks), gather in following.gathered.items() for op in self.brings(chunk, blocks)
+        ]
+
     def holds(self, following: OffloadedStep) -> list[tuple[int, int]]:
         """(op of this step, op of the following one that waits for it), of one subgroup each."""
         pairs = []

@@ -172,6 +172,7 @@ class _Turns:
     _turn: list[int] = field(default_factory=list)
     _held: list[tuple[Subgroup, int]] = field(default_factory=list)
     _sent: list[int] = field(default_factory=list)
+    _opened: list[int] = field(default_factory=list)
 
     def barrier(self, after: Sequence[int], parameters: int) -> int:
         """Every gradient is there, and the norm of so many parameters is known."""
@@ -203,7 +204,7 @@ class _Turns:
     def begin(self, window: int | None) -> None:
         """The next update is of this window, which waits for the weights of the one before."""
         if window != self.window:
-            self._turn, self._sent = [*self._turn, *self._sent], []
+            self._turn, self._opened, self._sent = [*self._turn, *self._sent], self._sent, []
         self.window = window
 
     def send(self) -> None:
@@ -271,7 +272,7 @@ class _Turns:
         self.last[subgroup.index] = sorted(set(ends))
         self.arrived[subgroup.index] = weights
         asked = weights if self.policy.serial else update
-        self._turn = [asked] if self.policy.in_turn else []
+        self._turn = [asked] if self.policy.in_turn else self._opened
 
     def _leave(self, subgroup: Subgroup, update: int) -> int:
         """Take new weights that are on the GPU to where they live."""

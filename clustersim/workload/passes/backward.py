@@ -89,7 +89,7 @@ def backward(
         opened = {i: traffic.open(i) for i in steps} if repeated else {}
         if repeated:
             layers = [p for i, p in enumerate(placed) if together(i) == (True, group)]
-            _compute_again(chain, layers, shard, products)
+            _compute_again(chain, layers, shard, products, early_stop=recompute.early_stop)
         for i in steps:
             p = placed[i]
             before = placed[i - 1] if i else None
@@ -155,13 +155,35 @@ def weight_backward(
     return chain.fragment(ready)
 
 
-def _compute_again(chain: Chain, layers: Sequence[Placed], shard: Shard, products: TensorOverlap) -> None:
-    """The forward pass of layers from their input, keeping everything now; as in Megatron-LM, their collectives too."""
-    for n, p in enumerate(layers):
-        produced = p.block.produces and n < len(layers) - 1
-        start = {ACTIVATIONS: p.block.kept + produced * p.residual_nbytes}
-        transient = p.block.forward_workspace
-        forward_block(chain, p, shard, start=start, transient=transient, products=products, repeated=True)
+def _compute_again(
+    chain: Chain, layers: Sequence[Placed], shard: Shard, products: TensorOverlap, *, early_stop: bool
+) -> None:
+    """The forward pass of layers from their input, keeping everything now; as in Megatron-LM, their collectives too.
+
+    With an early stop it ends at the last tensor that is kept: blocks after it are left out, and the product that reads
+    it, where nothing else stands behind.
+
+    References
+    ----------
+    PyTorch, ``torch/utils/checkpoint.py``, ``set_checkpoint_early_stop``, and pull request 96866.
+    """
+    written = [
+        (p, p.block.kept + p.residual_nbytes * (p.block.produces and n < len(layers) - 1)) for n, p in enumerate(layers)
+    ]
+    while early_stop and len(written) > 1 and not written[-1][1]:
+        written.pop()
+    for n, (p, nbytes) in enumerate(written):
+        stops = early_stop and n == len(written) - 1 and bool(p.block.forward[-1].product)
+        forward_block(
+            chain,
+            p,
+            shard,
+            start={ACTIVATIONS: nbytes},
+            transient=p.block.forward_workspace,
+            products=products,
+            repeated=True,
+            until_product=stops,
+        )
 
 
 def _backward_block(

@@ -92,6 +92,7 @@ def forward_block(
     products: TensorOverlap,
     end: Mapping[str, int] | None = None,
     repeated: bool = False,
+    until_product: bool = False,
 ) -> int:
     """A block's forward pass with the collectives around it.
 
@@ -110,6 +111,8 @@ def forward_block(
         further bytes given back when it ends
     repeated : bool
         done a second time to save memory
+    until_product : bool
+        without its last product, and so without the sum over its result
 
     Returns
     -------
@@ -118,14 +121,16 @@ def forward_block(
     """
     block, layer = placed.block, placed.layer
     numbers = []
-    gathers, reduces = block.gathers and shard.sequence_parallel, block.reduces and shard.tp > 1
-    parts = shard.sequence_parallel and any(piece.product for piece in block.forward)
+    gathers = block.gathers and shard.sequence_parallel
+    reduces = block.reduces and shard.tp > 1 and not until_product
+    wanted: Sequence[Piece] = block.forward[:-1] if until_product else block.forward
+    parts = shard.sequence_parallel and any(piece.product for piece in wanted)
     come, go = parts and gathers and products.gather != "whole", parts and reduces and products.reduce != "whole"
     if gathers:
         transient += shard.full_nbytes
 
     def arranged() -> tuple[Piece, ...]:
-        pieces: Sequence[Piece] = block.forward
+        pieces = wanted
         if come:
             pieces = as_tokens_come(pieces, shard, products, what=f"{block.kind} input")
         if go:
@@ -136,7 +141,8 @@ def forward_block(
         numbers.append(chain.add(gather(shard, f"{block.kind} input"), layer=layer))
         for copy in in_order(shard, f"{block.kind} input"):
             chain.add(copy, layer=layer)
-    pieces = chain.once(block, "again" if repeated else "forward", arranged)
+    way = "forward" if not repeated else "again until its product" if until_product else "again"
+    pieces = chain.once(block, way, arranged)
     done = Counter(end or {})
     done[WORKSPACE] -= transient
     begin = Counter(start)

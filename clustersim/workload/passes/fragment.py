@@ -53,8 +53,8 @@ class Fragment:
     op_of_block : tuple[int, ...]
         forward: the block's first op, which its weights must be there for; backward: the op that completes their
         gradient, -1 where the fragment has none
-    takes : tuple[int, ...]
-        ops that gather weights, in order, each the first of its parameter group
+    takes : tuple[tuple[int, tuple[int, ...]], ...]
+        ops that gather weights, in order, each the first of its parameter group, with the group's blocks
     gives : tuple[int, ...]
         ops whose end gives gathered weights back, in order
     room : int, optional
@@ -72,7 +72,7 @@ class Fragment:
     exits: tuple[int, ...]
     op_of_block: tuple[int, ...]
     early: tuple[int, ...] = ()
-    takes: tuple[int, ...] = ()
+    takes: tuple[tuple[int, tuple[int, ...]], ...] = ()
     gives: tuple[int, ...] = ()
     room: int | None = None
     fills: tuple[int, ...] = ()
@@ -97,7 +97,8 @@ class Chain:
         the ops that the next one waits for; empty at the beginning
     compute : int
         the last op on the compute stream, -1 at the beginning
-    takes, gives, fills, drains : list[int]
+    takes : list[tuple[int, tuple[int, ...]]]
+    gives, fills, drains : list[int]
     leaves, returns : list[tuple[int, int]]
     room : int, optional
         as in :class:`Fragment`
@@ -106,7 +107,7 @@ class Chain:
     def __init__(self, *, stage: int, phase: str) -> None:
         self.last: list[int] = []
         self.compute = -1
-        self.takes: list[int] = []
+        self.takes: list[tuple[int, tuple[int, ...]]] = []
         self.gives: list[int] = []
         self.fills: list[int] = []
         self.drains: list[int] = []

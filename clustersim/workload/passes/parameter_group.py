@@ -169,7 +169,7 @@ class Traffic:
             return
         done = self._done[: max(0, place - self._prefetch)] if group.bounded else []
         numbers = self._serial(ops, done[-1:], start={WEIGHTS: group.gathered_nbytes}, early=not done)
-        self._chain.takes.append(numbers[0])
+        self._chain.takes.append((numbers[0], group.blocks))
         self._chain.room = self._prefetch + 1 if group.bounded else None
         self._arrival.append(numbers[-1:])
 

@@ -12,6 +12,7 @@ from clustersim.workload.schedule.dualpipev import dualpipev
 from clustersim.workload.schedule.gpipe import gpipe
 from clustersim.workload.schedule.ideal import Ideal, ideal
 from clustersim.workload.schedule.interleaved import interleaved
+from clustersim.workload.schedule.interleaved_overlapped import interleaved_overlapped
 from clustersim.workload.schedule.interleaved_zero_bubble import interleaved_zero_bubble
 from clustersim.workload.schedule.limits import legal
 from clustersim.workload.schedule.one_f_one_b import one_f_one_b
@@ -42,6 +43,7 @@ __all__ = [
     "gpipe",
     "ideal",
     "interleaved",
+    "interleaved_overlapped",
     "interleaved_zero_bubble",
     "is_path",
     "legal",
@@ -63,6 +65,7 @@ SCHEDULES: Mapping[str, Schedule] = MappingProxyType(
         "gpipe": gpipe,
         "1f1b": one_f_one_b,
         "interleaved": interleaved,
+        "interleaved-overlapped": interleaved_overlapped,
         "interleaved-zb": interleaved_zero_bubble,
         "breadth-first": breadth_first,
         "zb-h1": zb_h1,

@@ -49,6 +49,7 @@ LIMITS: Mapping[str, Limits] = MappingProxyType(
         "gpipe": Limits(),
         "1f1b": Limits(),
         "interleaved": Limits(num_virtual=(2, None), multiple_of_stages=1),
+        "interleaved-overlapped": Limits(num_virtual=(1, None), multiple_of_stages=1),
         "interleaved-zb": Limits(num_virtual=(2, None), multiple_of_stages=1),
         "breadth-first": Limits(num_virtual=(1, None)),
         "zb-h1": Limits(),

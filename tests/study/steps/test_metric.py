@@ -57,13 +57,18 @@ def step(**changes: Any) -> MeasuredStep:
     [
         ("iteration_time", "s", "", 2.0),
         ("iteration_time", "ms", "", 2000.0),
+        ("iteration_time", "min", "", 2 / 60),
         ("max_memory_allocated", "GiB", "", 3.0),
         ("tokens_per_s_per_gpu", "tokens/s/GPU", "", 8 * 2048 / 2 / 8),
+        ("tokens_per_s", "tokens/s", "", 8 * 2048 / 2),
         ("samples_per_s", "sequences/s", "", 4.0),
+        ("samples_per_s_per_gpu", "samples/s/GPU", "", 0.5),
         ("tflops_per_gpu", "TFLOP/s/GPU (model FLOPs)", "", 30 / 16),
         ("tflops_per_gpu", "TFLOP/s/GPU (hardware FLOPs incl. recompute)", "", 60 * 4 / 3 / 16),
         ("tflops_per_gpu", "TFLOP/s/GPU", "", 60 * 4 / 3 / 16),
         ("mfu", "percent of 312 TFLOP/s", "model FLOPs", 100 * 30 / 16 / 312),
+        ("mfu", "percent", "", 100 * 30 / 16 / 312),
+        ("mfu", "fraction", "", 30 / 16 / 312),
         ("hfu", "percent of 312 TFLOP/s", "", 100 * 60 * 4 / 3 / 16 / 312),
         (
             "tflops_per_gpu",
@@ -84,6 +89,13 @@ def test_metrics(metric: str, unit: str, convention: str, value: float) -> None:
     assert in_metric(measured, STEP) == pytest.approx(value)
 
 
+def test_a_source_that_counts_the_full_square_is_predicted_so() -> None:
+    """NeMo's own count has attention over the full square; Megatron-Bridge's, in the same words, the causal half."""
+    unit = {"metric": "tflops_per_gpu", "unit": "TFLOP/s/GPU (model FLOPs, as printed by NeMo)"}
+    assert in_metric(step(source="NeMo long sequence performance (FP8)", **unit), STEP) == pytest.approx(60 / 16)
+    assert in_metric(step(source="Megatron Bridge performance summary", **unit), STEP) == pytest.approx(30 / 16)
+
+
 def test_without_the_optimizer_on_one_gpu() -> None:
     assert in_metric(step(gpus=1, tp=1, metric="forward_backward_time", unit="ms"), STEP) == 1500.0
     assert in_metric(step(metric="forward_backward_time", unit="ms"), STEP) == 2000.0
@@ -94,7 +106,7 @@ def test_without_the_optimizer_on_one_gpu() -> None:
     [
         ("step_time_ratio", "x"),
         ("iteration_time", "days"),
-        ("mfu", "percent"),
+        ("mfu", "x"),
         ("peak memory", "percent"),
         ("tokens_per_s_per_gpu", "tokens/s/GPU (whole run average)"),
         ("tokens_per_s_per_gpu", "ktokens/s/GPU"),
@@ -105,6 +117,12 @@ def test_without_the_optimizer_on_one_gpu() -> None:
 def test_what_no_step_tells_is_refused(metric: str, unit: str) -> None:
     with pytest.raises(RefusedError):
         metric_faults(replace(ROW, metric=metric, unit=unit))
+
+
+def test_a_share_of_an_8_bit_peak_that_is_not_told_is_refused() -> None:
+    with pytest.raises(RefusedError, match="of which peak is not told"):
+        metric_faults(replace(ROW, metric="mfu", unit="percent", precision="fp8"))
+    metric_faults(replace(ROW, metric="mfu", unit="percent of 1979 TFLOP/s", precision="fp8"))
 
 
 MEMORY = replace(

@@ -139,7 +139,7 @@ def test_networks_that_are_told(hardware: str, link: str, known: bool) -> None:
 def test_four_gpus_of_jean_zay_have_a_port_each() -> None:
     link = "NVLink2; 100 Gb/s Omni-Path"
     machine = place(row(hardware="V100-SXM2-32GB (Jean Zay, 4 GPU node)", interconnect=link, nodes=4)).job.machine
-    assert (machine.ranks_per_node, dict(machine.changes)["nics_per_node"]) == (4, 8)
+    assert (machine.ranks_per_node, dict(machine.changes)["fabric.nics_per_node"]) == (4, 8)
 
 
 def test_an_assumed_micro_batch_is_told_where_there_is_a_choice() -> None:
@@ -257,7 +257,7 @@ def test_stand_ins_for_gradients_are_those_of_the_profile() -> None:
         ("Megatron-LM README", 1, "passing"),
         ("SimuMax", 3, "none"),
     ]:
-        assert place(row(source=source, zero_stage=zero, pp=1, vpp=None)).job.plan.placeholders == expected
+        assert place(row(source=source, year=2024, zero_stage=zero, pp=1, vpp=None)).job.plan.placeholders == expected
 
 
 def test_memory_of_a_pipeline_needs_the_micro_batch() -> None:

@@ -59,6 +59,16 @@ def test_llm_foundry() -> None:
     )
     assert (got.attention, got.loss, got.logged_losses, got.update_kernels) == ("triton", "fused", 2, "loop")
     assert (got.fsdp, got.flat_parameters, got.per_parameter) == (True, True, False)
+    assert (got.reduce_dtype, got.gradient_dtype) == ("bf16", None)
+
+
+def test_checkpoints_stop_early_from_pytorch_2_1_on() -> None:
+    given = {"source": "MosaicML llm-foundry training benchmarks", "tp": 1, "sharding": "FULL_SHARD", "year": 2023}
+    pure, default = (
+        plan(**given, recompute="full", notes=f"{mode} mixed precision mode") for mode in ("PURE", "DEFAULT")
+    )
+    assert (pure.recompute_early_stop, default.recompute_early_stop) == (False, True)
+    assert not plan(**given, recompute="none").recompute_early_stop
 
 
 def test_internevo_runs_norms_again_in_any_case() -> None:

@@ -190,3 +190,13 @@ def test_shapes_of_trillions_have_the_size_of_their_name(model: str, tp: int, pa
     job = place(row).job
     assert job.plan.tp == tp
     assert job.model.num_parameters == pytest.approx(parameters, rel=0.02)
+
+
+def test_recipes_that_capture_a_step_also_hide_the_exchanges_of_experts() -> None:
+    plan = place(CARD).job.plan
+    assert (plan.launch, plan.schedule) == ("none", "interleaved-overlapped")
+    summary = replace(
+        CARD, source="NVIDIA Megatron Bridge performance summary 26.04", precision="MXFP8", global_batch=4096
+    )
+    before = place(replace(summary, tp=1, pp=4, ep=64, micro_batch=1, seq_len=4096, notes="")).job.plan
+    assert (before.launch, before.schedule) == ("modules", None)

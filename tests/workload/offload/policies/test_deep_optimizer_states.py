@@ -77,6 +77,36 @@ def test_a_window_waits_for_the_weights_of_the_one_before() -> None:
         assert begins[first] >= ends[first - 1]
 
 
+@pytest.mark.parametrize("in_turn", [True, False])
+def test_no_update_of_the_gpu_runs_ahead_of_its_window(in_turn: bool) -> None:
+    """Also where it does not wait for the CPU's of its own window."""
+    table = ops(replace(POLICY, in_turn=in_turn))
+    on_gpu, weights = table[table["name"].isin(["adam", "adamw"])], named(table, "bring weights")
+    begins, ends = on_gpu["start_ns"].to_numpy()[1:], weights["end_ns"].to_numpy()
+    assert len(begins) > 3
+    assert (begins >= ends[: len(begins)]).all()
+    casts = named(table, "cast weights")["start_ns"].to_numpy()
+    assert (on_gpu["start_ns"].to_numpy()[: len(casts)] >= casts[: len(on_gpu)]).all() == in_turn
+
+
+def test_beside_the_cpus_update_copies_take_memory_bandwidth_from_it() -> None:
+    """Taken in turn, they pass beside the cast, which one thread bounds."""
+    plan = cs.ParallelPlan(zero=3, dp=4, recompute="full", gradient_dtype="bf16", update_kernels="foreach")
+    node, adam = cs.load_topology(NODE), {}
+    for in_turn in (True, False):
+        offload = replace(POLICY, in_turn=in_turn)
+        job = cs.training_step(
+            cs.load_model(MODEL), replace(plan, offload=offload), global_batch=4, micro_batch=1, seq_len=512
+        )
+        for faster in (1.0, 3.0):
+            memory = {f"node0/cpu{n}/dram": faster for n in (0, 1)}
+            trace = cs.simulate(node, job, steps=2, perturb={"slow_links": memory}).trace
+            mine = trace[(trace["rank"] == 0) & (trace["name"] == "cpu adam")]
+            adam[in_turn, faster] = int((mine["end_ns"] - mine["start_ns"]).sum())
+    assert adam[False, 1.0] > 1.1 * adam[True, 1.0]
+    assert adam[False, 3.0] == pytest.approx(adam[True, 3.0], rel=1e-3)
+
+
 def test_one_thread_casts_when_the_window_is_updated() -> None:
     table = ops(replace(POLICY, stride=3))
     adam, casts = named(table, "cpu adam"), named(table, "cast weights")

@@ -62,8 +62,24 @@ def test_shares_follow_the_lower_rate_of_each_tier() -> None:
     )
     assert fitted.shares == (5300, 3600)
     assert POLICY.on_drives({"nvme": DRIVE, "file_system": DRIVE}) == POLICY
-    alone = MlpOffload().on_drives({"nvme": DRIVE})
-    assert [fault.key for fault in alone.faults()] == ["plan.offload.shares"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "rates", "keys", "nearest"),
+    [
+        ({}, {"nvme": DRIVE}, ["tiers"], "nvme"),
+        ({"ratio": 3}, {"nvme": DRIVE}, ["tiers"], "nvme"),
+        ({"tiers": ("nvme",)}, {}, ["tiers"], None),
+        ({"cache": -1}, {"nvme": DRIVE}, ["tiers", "cache"], "nvme"),
+    ],
+)
+def test_tiers_that_nodes_have_not_are_named(
+    settings: dict[str, Any], rates: dict[str, DriveRates], keys: Sequence[str], nearest: str | None
+) -> None:
+    with pytest.raises(BadInput, match="nodes of this cluster do not have") as error:
+        MlpOffload(**settings).on_drives(rates)
+    assert [fault.key for fault in error.value.faults] == [f"plan.offload.{key}" for key in keys]
+    assert error.value.faults[0].nearest == nearest
 
 
 @given(st.integers(1, 40), st.integers(0, 12), st.sampled_from([2, 3, 5]))
