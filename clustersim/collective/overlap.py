@@ -19,11 +19,11 @@ _MOST = 100.0
 class Overlap:
     """Factors on what a collective takes from its members' GPUs while it runs.
 
-    A collective that holds k of n SMs stretches the SM-bound part of a kernel beside it by n / (n - k), and the bytes
-    that it reads and writes in HBM compete with those of kernels. k and the bytes are the algorithm's; what real
-    kernels lose besides (caches, clocks) or do not lose is calibrated here, from kernels timed alone and beside a
-    collective. Lee et al., "Characterizing compute-communication overlap in GPU-accelerated distributed deep learning",
-    arXiv 2507.03114 (2025), measured compute 18.9 % slower on average and 40 % at most.
+    A collective that holds k of n SMs makes the SM-bound part of a kernel beside it last c k / (n - k) longer, c being
+    the crowding of the GPU's card, and the bytes that it reads and writes in HBM compete with those of kernels. k and
+    the bytes are the algorithm's; what real kernels lose besides or do not lose is calibrated here, from kernels timed
+    alone and beside a collective. Lee et al., "Characterizing compute-communication overlap in GPU-accelerated
+    distributed deep learning", arXiv 2507.03114 (2025), measured compute 18.9 % slower on average and 40 % at most.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ def _noisy(scene: Scene, spec: LaneSpec, role: Role) -> list[Signature | None]:
         signature = spec.signatures[k]
         if signature is not None and signature.ns and computes[k]:
             ns = max(1, round(signature.ns * factor))
-            sm_ns = min(ns, round(signature.sm_ns * factor))
+            sm_ns = round(signature.sm_ns * factor)
             signature = replace(signature, ns=ns, sm_ns=sm_ns, timings={})
         signatures.append(signature)
     return signatures

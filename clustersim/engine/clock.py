@@ -37,15 +37,16 @@ def program_clock(program: Arrays, gpu: GPU, costs: Mapping[Op, LocalCost]) -> f
     if gpu.power is None:
         return 1.0
     counts = np.bincount(program.op, minlength=len(program.ops)).tolist()
-    matrix_s = memory_s = scaled_ns = all_ns = 0.0
+    matrix_j = memory_s = scaled_ns = all_ns = 0.0
     for op, times in zip(program.ops, counts, strict=True):
         if not isinstance(op, Compute):
             continue
         for kernel in op.kernels:
             if kernel.kind != "memory":
-                matrix_s += times * kernel.count * kernel.flops / gpu.flop_per_s(kernel.dtype)
+                seconds = times * kernel.count * kernel.flops / gpu.flop_per_s(kernel.dtype)
+                matrix_j += gpu.power.matrix_j(kernel.kind, kernel.dtype, seconds)
             memory_s += times * kernel.count * kernel.nbytes / gpu.memory_bandwidth
         scaled_ns += times * costs[op].sm_ns
         all_ns += times * costs[op].ns
     scaled_s, all_s = scaled_ns / 1e9, all_ns / 1e9
-    return gpu.power.clock(matrix_s=matrix_s, memory_s=memory_s, scaled_s=scaled_s, fixed_s=all_s - scaled_s)
+    return gpu.power.clock(matrix_j=matrix_j, memory_s=memory_s, scaled_s=scaled_s, fixed_s=all_s - scaled_s)

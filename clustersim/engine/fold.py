@@ -211,7 +211,7 @@ def _lanes(
                 if each:
                     demands.append((resource, sum(each), sum(weight(load, 1, peak) for load in each)))
             signatures.append(
-                Signature(ns=cost.ns, sm_ns=cost.sm_ns, demands=tuple(demands), peak_load=peak, bound=cost.bound)
+                Signature(ns=cost.ns, sm_ns=cost.crowded_ns, demands=tuple(demands), peak_load=peak, bound=cost.bound)
             )
         job = int(np.searchsorted(system.first_rank, rank, side="right")) - 1
         at = rank - int(system.first_rank[job])

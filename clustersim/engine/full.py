@@ -43,7 +43,7 @@ def full_scene(system: System, live: Live) -> Scene:
             peak = system.peak_load(program, k)
             demands = tuple((r, load, weight(load, 1, peak)) for r, load in loads.items())
             signatures.append(
-                Signature(ns=cost.ns, sm_ns=cost.sm_ns, demands=demands, peak_load=peak, bound=cost.bound)
+                Signature(ns=cost.ns, sm_ns=cost.crowded_ns, demands=demands, peak_load=peak, bound=cost.bound)
             )
         job = int(np.searchsorted(system.first_rank, rank, side="right")) - 1
         lanes.append(

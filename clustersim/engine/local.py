@@ -45,6 +45,8 @@ class LocalCost:
         (local path, what is asked of it): bytes, or core-nanoseconds of ``cores``
     kernels : tuple[Cost, ...]
         of each kernel of a block of them, without the slowdown
+    crowded_ns : int
+        ``sm_ns`` times the device's crowding: while k of n SMs are taken, the op lasts k / (n - k) of it longer [ns]
     """
 
     ns: int
@@ -53,6 +55,7 @@ class LocalCost:
     provenance: dict[Provenance, float]
     loads: tuple[tuple[str, int], ...] = ()
     kernels: tuple[Cost, ...] = ()
+    crowded_ns: int = 0
 
 
 def paths(op: Op) -> tuple[tuple[str, int], ...]:
@@ -140,7 +143,9 @@ def _compute(op: Compute, gpu: GPU, cost: CostModel, slowdown: float) -> LocalCo
     total = sum(seconds.values())
     sm_bound = seconds.get("tensor", 0.0) + seconds.get("vector", 0.0)
     bound = max(seconds, key=lambda b: seconds[b]) if seconds else "launch"
-    return LocalCost(_ns(total), min(_ns(sm_bound), _ns(total)), bound, provenance, paths(op), tuple(costs))
+    sm_ns = min(_ns(sm_bound), _ns(total))
+    crowded_ns = round(sm_ns * gpu.crowding)
+    return LocalCost(_ns(total), sm_ns, bound, provenance, paths(op), tuple(costs), crowded_ns)
 
 
 _PASSES = {

@@ -47,7 +47,7 @@ class Signature:
     ns : int
         duration alone [ns]
     sm_ns : int
-        the part that grows as SMs are taken [ns]; 0 for a collective
+        the part that grows as SMs are taken, times the device's crowding [ns]; 0 for a collective
     demands : tuple[Demand, ...]
         on resources that can bind
     peak_load : int
@@ -81,13 +81,13 @@ class Signature:
     def beside(self, taken: int, num_sms: int) -> tuple[int, int]:
         """(duration [ns], speed) alone on its resources while collectives hold ``taken`` of the device's SMs.
 
-        The SM-bound part grows by num_sms / (num_sms - taken). The speed is ONE / duration, rounded up so that the op
-        ends on its nanosecond.
+        It lasts taken / (num_sms - taken) of its SM-bound part longer. The speed is ONE / duration, rounded up so that
+        the op ends on its nanosecond.
         """
         timing = self.timings.get(taken)
         if timing is None:
             free = max(1, num_sms - taken)
-            work = (self.ns - self.sm_ns) * free + self.sm_ns * num_sms if taken else self.ns * free  # ns · free
+            work = self.ns * free + self.sm_ns * (num_sms - free) if taken else self.ns * free  # ns · free
             timing = self.timings[taken] = -(-work // free), -(-ONE * free // work) if work else 0
         return timing
 

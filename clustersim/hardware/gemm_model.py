@@ -93,6 +93,7 @@ class GemmModel:
         num_sms: int,
         memory_bandwidth: float,
         element_load: float = 0.0,
+        promotion: float = 0.0,
     ) -> GemmTimes:
         """Times of products, each with the tile and the split that is fastest for it.
 
@@ -101,7 +102,7 @@ class GemmModel:
             tiles   = batch · s · ⌈m/r⌉ · ⌈n/c⌉
             waves   = wave · ⌈tiles/N⌉ + (1 - wave) · max(tiles/N, 1)
             loop    = 2·r·c·⌈k/s⌉ · N / (P · peak) · (1 + tile_half·(1/r + 1/c)) / (1 + tile_half·(1/256 + 1/128))
-                      + (r + c)·⌈k/s⌉ · element_load
+                      + (r + c)·⌈k/s⌉ · element_load + r·c·⌈k/s⌉ · promotion
             compute = waves · (loop + tile_latency)
             memory  = (nbytes + 8·s·batch·m·n where s > 1) / (W · memory_fraction)
             total   = start_latency + min over tiles and s of max(compute, memory)
@@ -123,6 +124,9 @@ class GemmModel:
         element_load : float
             what an SM takes to load an element of an operand where that is not hidden behind its matrix units; see
             :func:`clustersim.hardware.alignment.element_load` [s]
+        promotion : float
+            what it takes to promote an element of a tile, a column of the operands; see
+            :func:`clustersim.hardware.promotion.promotion` [s]
 
         Returns
         -------
@@ -142,7 +146,7 @@ class GemmModel:
         turns = np.maximum(np.ceil(inner / _PARTS / _STEP) * _STEP, _LEAST)
         slower = (1 + self.tile_half * _INVERSE) / (1 + self.tile_half * _LARGEST)
         loop = (2 * num_sms / (np.asarray(flop_per_s)[..., None] * self.peak)) * (_ROWS * _COLUMNS * slower) * turns
-        loop = loop + element_load * (_ROWS + _COLUMNS) * turns
+        loop = loop + (element_load * (_ROWS + _COLUMNS) + promotion * (_ROWS * _COLUMNS)) * turns
         compute = waves * (loop + self.tile_latency)
         sums = np.where(_PARTS > 1, _SUM_NBYTES * _PARTS, 0.0) * (many * rows * columns)
         memory = (traffic + sums) / (memory_bandwidth * self.memory_fraction)

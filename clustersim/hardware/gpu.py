@@ -82,6 +82,14 @@ class GPU:
     accesses_per_s : float, optional
         that all SMs make to shared memory and its cache, an element each; None where it is not known, and products of
         operands that are not aligned take what aligned ones take [Hz]
+    promotion_columns : int, optional
+        of 8-bit operands, after which products that keep their sums in fp32 promote those of the matrix units; None
+        where the matrix units sum in fp32
+    crowding : float
+        beside a collective that holds k of n SMs, SM-bound kernels last ``crowding`` k / (n - k) longer; 1 where all
+        that they lose is SMs, more where they also meet in caches, or blocks that find no SM make a wave of their own
+    exposed_read_back : float
+        how much of the time in which products read the sums that they add to no main loop hides, from 0 to 1
     launch_latency : float
         from one dependent kernel to the next on a stream [s]
     efficiency : Efficiency
@@ -108,14 +116,22 @@ class GPU:
     launch_latency: Annotated[float, Unit("s")]
     efficiency: Efficiency
     accesses_per_s: Annotated[float | None, Unit("Hz")] = None
+    promotion_columns: int | None = None
+    exposed_read_back: float = 0.0
+    crowding: float = 1.0
     kernels: KernelModels | None = None
     power: Power | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        require_positive(self, "memory_bytes", "memory_bandwidth", "vector_flop_per_s", "num_sms", "launch_latency")
+        sizes = ("memory_bytes", "memory_bandwidth", "vector_flop_per_s", "num_sms")
+        require_positive(self, *sizes, "launch_latency", "crowding")
         if self.accesses_per_s is not None:
             require_positive(self, "accesses_per_s")
+        if self.promotion_columns is not None:
+            require_positive(self, "promotion_columns")
+        if not 0 <= self.exposed_read_back <= 1:
+            raise ValueError(f"exposed_read_back: {self.exposed_read_back} must be from 0 to 1")
         for dtype, rate in self.tensor_flop_per_s.items():
             if not 0 < rate < float("inf"):
                 raise ValueError(f"tensor_flop_per_s.{dtype}: {rate} must be positive and finite")

@@ -43,6 +43,8 @@ class Kernel:
         of attention: the kernel of the gradients
     aligned : bool
         of a GEMM: the contiguous sides of operands and result are multiples of 16 bytes
+    promoted : bool
+        of a GEMM with 8-bit operands: its sums are kept in fp32 all along, which some devices pay for
     """
 
     kind: KernelKind
@@ -57,6 +59,7 @@ class Kernel:
     form: str = ""
     backward: bool = False
     aligned: bool = True
+    promoted: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

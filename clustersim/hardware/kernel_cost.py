@@ -15,6 +15,7 @@ from clustersim.hardware.gpu import GPU
 from clustersim.hardware.kernel import Bound, Cost, Kernel
 from clustersim.hardware.kernel_models import KernelModels
 from clustersim.hardware.memory_model import MemoryModel
+from clustersim.hardware.promotion import promotion
 from clustersim.hardware.roofline import roofline
 
 __all__ = ["kernel_cost"]
@@ -63,7 +64,8 @@ def _gemm(kernel: Kernel, gpu: GPU, models: KernelModels) -> Cost:
     model, key = models.gemm_of(kernel.dtype)
     shape = (kernel.m, kernel.n, kernel.k, kernel.batch, kernel.nbytes)
     device = (gpu.flop_per_s(kernel.dtype), gpu.num_sms, gpu.memory_bandwidth)
-    compute, memory, total = _gemm_seconds(model, *shape, *device, element_load(kernel, gpu))
+    beside = (element_load(kernel, gpu), promotion(kernel, gpu))
+    compute, memory, total = _gemm_seconds(model, *shape, *device, *beside)
     return _cost(kernel, gpu, models, compute, memory, total, key)
 
 
@@ -120,6 +122,7 @@ def _gemm_seconds(
     num_sms: int,
     memory_bandwidth: float,
     element_load: float,
+    promotion: float,
 ) -> tuple[float, float, float]:
     times = model.times(
         _array(m),
@@ -131,6 +134,7 @@ def _gemm_seconds(
         num_sms=num_sms,
         memory_bandwidth=memory_bandwidth,
         element_load=element_load,
+        promotion=promotion,
     )
     return float(times.compute), float(times.memory), float(times.total)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from clustersim.hardware.checks import require_positive
@@ -29,9 +30,12 @@ class Power:
     idle : float
         of a device that waits, its clocks up [W]
     matrix : float
-        that its matrix units would draw beside that, on random data, at their dense peak, whatever the dtype [W]
+        that its matrix units would draw beside that, on random data, at their dense peak [W]
     memory : float
         that its memory draws beside that at its peak bandwidth [W]
+    products : Mapping[str, float]
+        dtype -> what dense products of it draw in place of ``matrix``, where that was measured for itself: fused
+        attention draws less, as the numbers that it multiplies lie between 0 and 1 [W]
 
     Raises
     ------
@@ -49,19 +53,41 @@ class Power:
     idle: Annotated[float, Unit("W")]
     matrix: Annotated[float, Unit("W")]
     memory: Annotated[float, Unit("W")]
+    products: Mapping[str, Annotated[float, Unit("W")]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require_positive(self, "limit", "idle", "matrix", "memory")
         if self.idle >= self.limit:
             raise ValueError(f"idle: {self.idle} must be below the limit, {self.limit}")
+        for dtype, watts in self.products.items():
+            if not watts > 0:
+                raise ValueError(f"products.{dtype}: {watts} must be positive")
 
-    def clock(self, *, matrix_s: float, memory_s: float, scaled_s: float, fixed_s: float) -> float:
+    def matrix_j(self, kind: str, dtype: str, seconds: float) -> float:
+        """What a kernel of ``kind`` costs on the matrix units at full clock [J].
+
+        Parameters
+        ----------
+        kind : {"gemm", "attention", "memory"}
+            the last has no work for them
+        dtype : str
+            of its operands
+        seconds : float
+            its FLOP over the dense peak [s]
+        """
+        if kind == "memory":
+            return 0.0
+        return seconds * (self.products.get(dtype, self.matrix) if kind == "gemm" else self.matrix)
+
+    def clock(self, *, matrix_j: float, memory_s: float, scaled_s: float, fixed_s: float) -> float:
         """The largest part of the full clock at which a series of kernels stays within the limit.
 
         Parameters
         ----------
-        matrix_s, memory_s : float
-            its work: FLOP over the dense peak, bytes over the peak bandwidth [s]
+        matrix_j : float
+            of its matrix units at full clock, see :meth:`matrix_j` [J]
+        memory_s : float
+            bytes over the peak bandwidth [s]
         scaled_s, fixed_s : float
             its time at full clock: of what goes with the clock, and of the rest [s]
 
@@ -72,22 +98,22 @@ class Power:
         """
         for step in range(_STEPS, _LEAST, -1):
             clock = step / _STEPS
-            joules = self.matrix * matrix_s * clock**2 + self.memory * memory_s
+            joules = matrix_j * clock**2 + self.memory * memory_s
             if joules <= (self.limit - self.idle) * (scaled_s / clock + fixed_s):
                 return clock
         return _LEAST / _STEPS
 
-    def clock_when(self, *, matrix_s: float, memory_s: float, seconds: float) -> float:
+    def clock_when(self, *, matrix_j: float, memory_s: float, seconds: float) -> float:
         """Part of the full clock at which work that took ``seconds`` [s] was within the limit, from 1/2 to 1.
 
         Parameters
         ----------
-        matrix_s, memory_s : float
-            the work, as in :meth:`clock` [s]
+        matrix_j, memory_s : float
+            the work, as in :meth:`clock` [J, s]
         seconds : float
             measured [s]
         """
-        if not matrix_s:
+        if not matrix_j:
             return 1.0
         joules = (self.limit - self.idle) * seconds - self.memory * memory_s
-        return math.sqrt(min(1.0, max(0.25, joules / (self.matrix * matrix_s))))
+        return math.sqrt(min(1.0, max(0.25, joules / matrix_j)))

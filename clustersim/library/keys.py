@@ -30,6 +30,7 @@ from clustersim.workload.precision import RECIPES
 from clustersim.workload.recompute import MODULES
 from clustersim.workload.schedule import SCHEDULES
 from clustersim.workload.shard import Attention
+from clustersim.workload.unaligned import UnalignedUnits
 
 __all__ = ["KEYS", "Key", "workload_of"]
 
@@ -224,6 +225,9 @@ KEYS: Mapping[str, Key] = {
         Word(LOSSES), "cross-entropy over a split vocabulary, operator by operator, or in one kernel", "parallel"
     ),
     "plan.logged_losses": Key(Whole(0, 2**4), "times that cross-entropy is computed once more for a log", 0),
+    "plan.unaligned": Key(
+        Word(get_args(UnalignedUnits)), "units for 16-bit products whose sides are no multiples of 16 bytes", "matrix"
+    ),
     "plan.launch": Key(
         Word(LAUNCHES),
         "how the host issues kernels: not looked at, as operators, by layers in Python as Megatron-LM's or Transformer "

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
 from clustersim.study.given_setting import GivenSetting
+from clustersim.trace.result import Result
+from clustersim.workload.arrays import Arrays
 from clustersim.workload.checkpoint import Checkpoint
+from clustersim.workload.checkpoint.policy import PHASE
+from clustersim.workload.job import Job
 from clustersim.workload.op import Copy, HostWork, Storage
 
-__all__ = ["chunks_alike", "largest_chunk"]
+__all__ = ["chunks_alike", "largest_chunk", "mostly_pieces"]
+
+MANY_OPS = 100_000
+"""From which on a run takes seconds, where each op is an event."""
 
 _SAVES = "save "
 """Names of the ops that bring a piece to the host begin so."""
@@ -26,6 +38,25 @@ def largest_chunk(case: GivenSetting) -> str | None:
     if largest is None or largest >= case.value:
         return None
     return f"{case.value} B is as good as {largest} B: no piece of a rank's part, by files and buffer, is larger"
+
+
+def mostly_pieces(job: Job, result: Result) -> Iterator[str]:
+    """A sentence where a long run is long because saves are cut fine."""
+    if job.plan.get("checkpoint") is None:
+        return
+    lanes = result.record.lanes
+    of_saves = sum(lane.rounds * int(_saves(lane.arrays).sum()) for lane in lanes)
+    num_ops = sum(len(lane.start_ns) for lane in lanes)
+    if num_ops > MANY_OPS and 2 * of_saves > num_ops:
+        yield (
+            f"plan.checkpoint.chunk_bytes: {of_saves} of the {num_ops} ops that were played are of pieces of saves; "
+            "larger pieces would be simulated faster"
+        )
+
+
+def _saves(arrays: Arrays) -> NDArray[np.bool_]:
+    of: NDArray[np.bool_] = np.array([phase == PHASE for phase in arrays.phases], dtype=bool)[arrays.phase]
+    return of
 
 
 def _largest_piece(case: GivenSetting) -> int | None:

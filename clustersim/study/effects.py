@@ -147,6 +147,15 @@ def _several_axes(case: GivenSetting) -> str | None:
     return "only one axis has more than one rank" if sum(degree > 1 for degree in degrees) < 2 else None
 
 
+def _all_aligned(case: GivenSetting) -> str | None:
+    """Products that were moved to vector units are fp32 now; the head's never are."""
+    if case.job.ledger.dtype == "fp32":
+        return "products in fp32 run on vector units anyway"
+    kernels = (kernel for op in case.ops if isinstance(op, Compute) for kernel in op.kernels)
+    moved = any(kernel.dtype == "fp32" and not kernel.aligned for kernel in kernels)
+    return None if moved else "sides of all products of layers are multiples of 16 bytes"
+
+
 def _no_drive(case: GivenSetting) -> str | None:
     return None if _stored(case, "nvme") else "no op reads or writes a drive"
 
@@ -227,6 +236,7 @@ _RULES: dict[str, Callable[[GivenSetting], str | None]] = {
     "graph.bucket_bytes": _several_workers,
     "plan.overlap_dp": _several_replicas,
     "plan.axis_order": _several_axes,
+    "plan.unaligned": _all_aligned,
     "overlap.sm": _no_kernel_beside,
     "overlap.hbm": _nothing_beside,
     **dict.fromkeys(("host.drive", "host.num_drives", "host.drive_uplink"), _no_drive),

@@ -71,8 +71,7 @@ def _nothing_early(case: GivenSetting) -> str | None:
 
 def _overlaps(lane: LaneRecord) -> bool:
     """Whether a forward pass of the lane did; the host that issues it may always run ahead."""
-    arrays = lane.arrays
-    step = np.concatenate([arrays.step + round_ * arrays.period for round_ in range(lane.rounds)])
+    arrays, step = lane.arrays, lane.step
     streams, phases, ops = (np.tile(each, lane.rounds) for each in (arrays.stream, arrays.phase, arrays.op))
     through = np.array([op.name == "updated" for op in arrays.ops], dtype=bool)[ops]
     passes = np.array([name == "forward" for name in arrays.phases], dtype=bool)[phases]

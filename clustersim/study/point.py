@@ -22,6 +22,7 @@ from clustersim.library.model import load_model
 from clustersim.library.section import find_builder
 from clustersim.library.topologies import load_topology
 from clustersim.readers import kernel_table
+from clustersim.study.checkpoint_effects import mostly_pieces
 from clustersim.study.effects import without_effect
 from clustersim.study.graph_job import find_graph_faults, graph_job
 from clustersim.study.profile import load_profile
@@ -187,7 +188,7 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
     if topology is not None and "nodes" not in refused:
         found += _perturb_faults(perturb, topology)
     if case is not None and not found and not faults:
-        found += too_long(case, setup.value("steps"))
+        found += too_long(case, setup.values.get("steps"))
     job: Job | None = None
     if topology is not None and not found and not faults:
         with _collect(found):
@@ -339,6 +340,7 @@ def _described(point: Point, result: Result) -> Result:
         *result.warnings,
         *without_effect(point.setup, point.topology, point.job, result),
         *unsettled_saves(point.job, result),
+        *mostly_pieces(point.job, result),
     )
     inputs = provenance(point.setup, point.topology, point.job, steps=result.inputs["steps"])
     return replace(result, warnings=tuple(dict.fromkeys(notes)), inputs=inputs)

@@ -17,8 +17,9 @@ from clustersim.workload.fusion import FUSED, Loss
 from clustersim.workload.host_calls import Launching
 from clustersim.workload.optimizers.separate import UpdateKernels
 from clustersim.workload.placeholders import Placeholders
-from clustersim.workload.shard import Attention
+from clustersim.workload.shard import Attention, Dtype
 from clustersim.workload.tensor_overlap import TpOverlap
+from clustersim.workload.unaligned import UnalignedUnits
 
 __all__ = ["Profile", "load_profile"]
 
@@ -57,9 +58,11 @@ class Profile:
         weights are split, where nothing is said about sharding
     fusion, loss, launch, wait_norm, wait_layers, clip, update_kernels
         as in a plan
-    repeat_heads, batch_first, flat_parameters, logged_losses
+    repeat_heads, batch_first, flat_parameters, logged_losses, unaligned
         as in a plan
     recompute_early_stop : bool
+        as in a plan
+    gradient_dtype : {"fp32", "bf16", "fp16"}, optional
         as in a plan
     repeats : tuple[str, ...]
         parts that are computed again in any case, where a job says nothing of recomputation or that there is none
@@ -89,6 +92,7 @@ class Profile:
     placeholders: Placeholders = "none"
     recompute_modules: tuple[str, ...] = ("core",)
     recompute_early_stop: bool = False
+    gradient_dtype: Dtype | None = None
     fp8: str = "fp8"
     fsdp: bool = False
     fusion: tuple[str, ...] = FUSED
@@ -102,6 +106,7 @@ class Profile:
     batch_first: bool = False
     flat_parameters: bool = False
     logged_losses: int = 0
+    unaligned: UnalignedUnits = "matrix"
     repeats: tuple[str, ...] = ()
     overlap_refresh: bool = True
     overlap_p2p: bool = True
@@ -147,7 +152,10 @@ class Profile:
             "clip": self.clip,
             "repeat_heads": self.repeat_heads,
             "logged_losses": self.logged_losses,
+            "unaligned": self.unaligned,
         }
+        if self.gradient_dtype is not None:
+            found["gradient_dtype"] = self.gradient_dtype
         if job.get("optimizer", "adam") in ("adam", "adamw"):
             found["update_kernels"] = self.update_kernels
         if job.get("launch", self.launch) != "none":

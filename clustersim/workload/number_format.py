@@ -76,12 +76,15 @@ class Quantisation:
         reads of a tensor that find its largest value before it can be cast
     copies : int
         times that a tensor is stored: by row for one product and by column for the other
+    promoted : bool
+        products of the backward pass keep their sums in fp32; those of the forward pass accumulate fast
     """
 
     activations: Format
     weights: Format
     searches: int = 0
     copies: int = 2
+    promoted: bool = False
 
     def cast_nbytes(self, elements: int, *, width: int) -> int:
         """Bytes that casting an activation of ``width`` bytes an element reads and writes [B]."""

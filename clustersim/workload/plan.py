@@ -22,6 +22,7 @@ from clustersim.workload.shard import Attention, Dtype
 from clustersim.workload.sharding import Strategy
 from clustersim.workload.tensor_overlap import TpOverlap
 from clustersim.workload.token_load import Imbalance
+from clustersim.workload.unaligned import UnalignedUnits
 
 __all__ = ["ParallelPlan"]
 
@@ -191,6 +192,9 @@ class ParallelPlan:
         how cross-entropy is computed, see :mod:`clustersim.workload.layers.loss`; ``parallel`` with tp above 1
     logged_losses : int
         times that cross-entropy of each micro-batch is computed once more for a log, operator by operator
+    unaligned : {"matrix", "vector"}
+        which units compute products of 16-bit operands whose sides are no multiples of 16 bytes, heads of 225 columns
+        say: matrix units, slower, or vector units as cuBLAS before CUDA 11.7
     launch : {"none", "eager", "layers", "modules", "compiled", "cuda_graphs"}
         how the host issues kernels, see :func:`clustersim.workload.issue.issue`; ``none``: they are there in time
     wait_norm : bool
@@ -284,6 +288,7 @@ class ParallelPlan:
     fusion: tuple[str, ...] = FUSED
     loss: Loss = "parallel"
     logged_losses: int = 0
+    unaligned: UnalignedUnits = "matrix"
     launch: Launching = "none"
     wait_norm: bool = False
     wait_layers: bool = False

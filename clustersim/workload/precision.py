@@ -104,8 +104,8 @@ RECIPES: Mapping[str, Recipe] = {
     ),
     "fp32": Recipe(name="fp32", weights="fp32", activations="fp32", gradients="fp32", products="fp32", master=None),
     "tf32": Recipe(name="tf32", weights="fp32", activations="fp32", gradients="fp32", products="tf32", master=None),
-    "fp8": _sixteen_bit("fp8", Quantisation(activations=_FP8, weights=_FP8)),
-    "fp8_current": _sixteen_bit("fp8_current", Quantisation(activations=_FP8, weights=_FP8, searches=1)),
+    "fp8": _sixteen_bit("fp8", Quantisation(activations=_FP8, weights=_FP8, promoted=True)),
+    "fp8_current": _sixteen_bit("fp8_current", Quantisation(activations=_FP8, weights=_FP8, searches=1, promoted=True)),
     "fp8_blockwise": _sixteen_bit(
         "fp8_blockwise",
         Quantisation(activations=FORMATS["fp8 1x128"], weights=FORMATS["fp8 128x128"]),
@@ -133,6 +133,10 @@ mxfp8
 nvfp4
     one 8-bit scale of 16 elements and one fp32 scale a tensor, which takes one more read; the Hadamard transform of
     the weight gradient's operands is part of the cast
+
+With one scale a tensor the backward pass keeps its sums in fp32, as in Transformer Engine (split accumulators of both
+gradients) and torchao (fast accumulation of the output only) by default; kernels for blocks of scales promote by
+themselves, and Blackwell's units have nothing to choose.
 
 All quantised recipes keep the bf16 weights, and each weight quantised by row and by column for the whole step. With one
 scale a tensor the second copy is needed on Hopper, whose fp8 units multiply one layout only; Blackwell's multiply both,

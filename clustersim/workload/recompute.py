@@ -19,6 +19,7 @@ MODULES: Mapping[str, str] = {
     "second_products": "every second product of attention and MLP, and rotary embedding",
     "mla_up": "the up projections of latent attention, and the heads made of them",
     "experts": "the inside of the expert MLPs, dispatched tokens kept",
+    "moe": "a mixture of experts whole, from its input: router, both exchanges, experts",
 }
 """Parts of a layer that can be computed again by themselves."""
 

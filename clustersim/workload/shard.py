@@ -11,6 +11,7 @@ from clustersim.workload.fusion import FUSED, Loss
 from clustersim.workload.mask import Mask
 from clustersim.workload.model import Model
 from clustersim.workload.precision import WIDTH, Dtype, Recipe, find_recipe
+from clustersim.workload.unaligned import UnalignedUnits
 
 __all__ = ["WIDTH", "Attention", "Dtype", "Shard", "padded_vocab"]
 
@@ -54,6 +55,8 @@ class Shard:
         how cross-entropy is computed
     logged_losses : int
         times that cross-entropy is computed once more for a log
+    unaligned : {"matrix", "vector"}
+        which units compute products of 16-bit operands that do not stand at multiples of 16 bytes
     dropout : bool
         on attention probabilities and on the output of both blocks
     experts : ExpertShard, optional
@@ -86,6 +89,7 @@ class Shard:
     fusion: tuple[str, ...] = FUSED
     loss: Loss = "parallel"
     logged_losses: int = 0
+    unaligned: UnalignedUnits = "matrix"
     experts: ExpertShard | None = None
     window: int | None = None
     context: Context = field(default_factory=Context)

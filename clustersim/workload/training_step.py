@@ -30,7 +30,11 @@ from clustersim.workload.stage_chunks import stage_chunks
 from clustersim.workload.stage_program import stage_program
 from clustersim.workload.variants import Difference, variants
 
-__all__ = ["shard_of", "training_step"]
+__all__ = ["OFFLOADED_ROUNDS", "shard_of", "training_step"]
+
+OFFLOADED_ROUNDS = 3
+"""Of a run with offloading: updates that are put off and what stays in host memory reach from the first step into the
+second."""
 
 
 @uncollected()
@@ -147,8 +151,7 @@ def _rounds(plan: ParallelPlan, programs: Sequence[Program]) -> int | None:
         return None
     if plan.checkpoint is not None:
         return usual_rounds(plan.checkpoint, programs)
-    # updates that are put off and what stays in host memory reach from the first step into the second
-    return None if plan.offload is None else 3
+    return None if plan.offload is None else OFFLOADED_ROUNDS
 
 
 def shard_of(case: Case, plan: ParallelPlan) -> Shard:
@@ -167,6 +170,7 @@ def shard_of(case: Case, plan: ParallelPlan) -> Shard:
         fusion=tuple(plan.fusion),
         loss=plan.loss,
         logged_losses=plan.logged_losses,
+        unaligned=plan.unaligned,
         context=case.context,
         repeats_heads=plan.repeat_heads,
         batch_first=plan.batch_first,

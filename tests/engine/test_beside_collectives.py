@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -15,7 +16,7 @@ NS = 6000
 """What each kernel takes alone [ns]; the all-reduce outlasts it."""
 
 
-def beside(star: ModuleType, overlap: Overlap | None, fold: bool = True) -> Result:
+def beside(star: ModuleType, overlap: Overlap | None, fold: bool = True, *, crowding: float = 1.0) -> Result:
     """Ranks 0 and 1 run a GEMM, 2 and 3 a sweep of HBM, all beside an all-reduce of 1 MB.
 
     A ring of four puts 1.5 MB on each 100 B/ns link: 15,000 ns. It takes 24 of 100 SMs.
@@ -26,7 +27,9 @@ def beside(star: ModuleType, overlap: Overlap | None, fold: bool = True) -> Resu
         p.add(star.collective("all_reduce", 1_000_000), stream="dp")
         programs.append(p)
     job = star.job(*programs, families=(star.groups("dp", range(4)),))
-    return simulate(star.cluster(1, 4), job, fold=fold, overlap=overlap)
+    cluster = star.cluster(1, 4)
+    cluster = replace(cluster, gpus=tuple(replace(gpu, crowding=crowding) for gpu in cluster.gpus))
+    return simulate(cluster, job, fold=fold, overlap=overlap)
 
 
 def joint_ns(run: Result, star: ModuleType) -> int:
@@ -48,6 +51,15 @@ def test_the_slowdown_is_the_closed_form(star: ModuleType) -> None:
 def test_the_factor_on_sms_is_in_the_closed_form(star: ModuleType, sm: float) -> None:
     taken = round(24 * sm)
     assert star.times(beside(star, Overlap(sm=sm)), 0)["gemm"] == (0, -(-NS * 100 // (100 - taken)))
+
+
+@pytest.mark.parametrize("fold", [True, False])
+@pytest.mark.parametrize("crowding", [0.5, 2.8])
+def test_crowding_multiplies_what_is_lost(star: ModuleType, crowding: float, fold: bool) -> None:
+    """NS · (1 + 2.8 · 24 / 76): what lasts longer than alone, 2.8 times over."""
+    run = beside(star, None, fold=fold, crowding=crowding)
+    assert star.times(run, 0)["gemm"] == (0, -(-(NS * 76 + round(NS * crowding) * 24) // 76))
+    assert joint_ns(run, star) == 15_000
 
 
 @pytest.mark.parametrize("hbm", [0.5, 1.0, 1.5])

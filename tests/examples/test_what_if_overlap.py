@@ -48,33 +48,34 @@ def step_s(run: cs.Result) -> float:
 
 
 def test_overlap_saves_more_than_it_costs(cluster: cs.Topology) -> None:
-    """Beside the backward pass most of the reduction is free but for some slower kernels, after it none of it is."""
+    """Beside the backward pass the reduction is free but for slower kernels, after it none of it is."""
     beside, free, after = train(cluster), train(cluster, {"sm": 0, "hbm": 0}), train(cluster, overlap_dp=False)
     cost, saving = step_s(beside) - step_s(free), step_s(after) - step_s(beside)
-    assert 0 < cost < saving / 4
+    assert 0 < cost < saving / 2
     assert compute_s(free) == compute_s(after)
     assert compute_s(beside) > compute_s(free)
 
 
 def test_the_cost_is_the_share_of_sms_times_the_time_beside(cluster: cs.Topology) -> None:
-    """While k of n SMs are taken, kernels bound by them advance at (n - k)/n; the others lose nothing.
+    """While k of n SMs are taken, kernels bound by them last c·k/(n - k) longer, c from the card; others lose nothing.
 
-    So what the backward pass loses is at most k/n of the time for which collectives run, and not much less where
-    nearly all of it is spent in matrix products.
+    So what the backward pass loses is at most c·k/(n - k + c·k) of the time for which collectives run, and not much
+    less where nearly all of it is spent in matrix products.
     """
     run = train(cluster)
     taken = ring("all_reduce", 1, GroupShape(node=np.repeat([0, 8], 8))).num_sms
     trace = run.trace
     joint_s = float((trace["end_ns"] - trace["start_ns"])[trace["kind"] == "all_reduce"].sum()) / 1e9
     cost = compute_s(run) - compute_s(train(cluster, {"sm": 0}))
-    most = joint_s * taken / cluster.gpus[0].num_sms
+    lost = cluster.gpus[0].crowding * taken
+    most = joint_s * lost / (cluster.gpus[0].num_sms - taken + lost)
     assert 0.8 * most < cost <= most
 
 
 def test_a_calibrated_factor(cluster: cs.Topology) -> None:
-    """Twice the SMs cost twice as much; a measured slowdown is met by trying factors."""
+    """Twice the SMs cost more, if not twice as much where kernels are slow; trying factors meets a measurement."""
     free, once, twice = (compute_s(train(cluster, {"sm": sm})) for sm in (0.0, 1.0, 2.0))
-    assert twice - free == pytest.approx(2 * (once - free), rel=0.05)
+    assert 1.5 * (once - free) < twice - free < 2 * (once - free)
 
 
 def test_the_run_folder_repeats_it(tmp_path: Path) -> None:

@@ -1,15 +1,29 @@
-"""GPT on Frontier (arXiv 2312.12705): what its numbers in ``test_systems.py`` rest on, and the search over plans."""
+"""GPT on Frontier (arXiv 2312.12705): its numbers, what they rest on, and the search over plans."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from clustersim.library.job import load_job
-from clustersim.study.reproduce import Runs
-from clustersim.study.reproduce.frontier import step, step_time
+from clustersim.study.reproduce import Outcome, Quantity, Runs, System
+from clustersim.study.reproduce.frontier import FRONTIER, step, step_time
 from clustersim.study.sweep import sweep
 
+HELD = (FRONTIER,)
 RUNS = Runs()
+
+
+def test_what_is_held(system: System, quantity: Quantity) -> None:
+    assert quantity.simulated is not None
+    assert Outcome(quantity=quantity, simulated=quantity.simulated(RUNS)).within
+
+
+def test_the_readme_says_so(readme_row: Callable[[str], list[Any]]) -> None:
+    told = [one.simulated(RUNS) for one in FRONTIER.quantities if one.name.startswith(("22B", "1T")) and one.simulated]
+    assert told == readme_row("GPT 22B and 1T on Frontier, by the paper's count of FLOP, recomputation included")
 
 
 def test_each_further_micro_batch_takes_the_same_time() -> None:

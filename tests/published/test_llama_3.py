@@ -4,6 +4,7 @@
 published; the job card assumes one layer each.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -24,6 +25,11 @@ def step(num_gpus: int) -> dict[str, Any]:
 def test_rate_of_a_gpu(num_gpus: int, tflop_per_s: float) -> None:
     """5.5 % too fast and 6.1 % too slow."""
     assert step(num_gpus)["model_flops_per_gpu_per_s"] / 1e12 == pytest.approx(tflop_per_s, rel=0.08)
+
+
+def test_the_readme_says_so(readme_row: Callable[[str], list[Any]]) -> None:
+    rate = step(16_384)["model_flops_per_gpu_per_s"] / 1e12
+    assert [rate] == readme_row("Llama 3 405B on 16,384 H100, 8,192 tokens")
 
 
 def test_twice_the_gpus_share_a_batch_less_well() -> None:

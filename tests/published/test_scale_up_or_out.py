@@ -14,14 +14,19 @@ from typing import Any
 import pytest
 
 from clustersim.library.job import load_job
-from clustersim.study.reproduce import Runs
-from clustersim.study.reproduce.charllm_ppt import split_step
+from clustersim.study.reproduce import Outcome, Quantity, Runs, System
+from clustersim.study.reproduce.charllm_ppt import CHARLLM_PPT, split_step
 
-MIXES = [("gpt3-175b", 8, 4), *(("llama-3-70b", tp, 16 // tp) for tp in (8, 4, 2, 1))]
+MIXES = [("gpt3-175b", 2, 16), *(("llama-3-70b", tp, 16 // tp) for tp in (8, 4, 2, 1))]
 """Tensor-parallel ranks and stages on 32 GPUs; 64 have twice the stages."""
 
-
+HELD = (CHARLLM_PPT,)
 RUNS = Runs()
+
+
+def test_what_is_held(system: System, quantity: Quantity) -> None:
+    assert quantity.simulated is not None
+    assert Outcome(quantity=quantity, simulated=quantity.simulated(RUNS)).within
 
 
 def step(card: str, tp: int, pp: int, **changes: str | int) -> Mapping[str, Any]:

@@ -47,6 +47,7 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (True, {"plan.tp": 2}, True),
     ],
     "plan.logged_losses": [(2, {}, True)],
+    "plan.unaligned": [("vector", {}, False), ("vector", {"plan.attention": "unfused", "seq_len": 100}, True)],
     "plan.reshard": [(False, {}, False), (False, FSDP, True)],
     "plan.reduce_each": [(True, ALONE, False), (False, {}, False), (True, SYNC, False), (True, {}, True)],
     "plan.gather_dtype": [
@@ -91,7 +92,11 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     ],
     "plan.wait_kernels": [(True, {}, False), (True, {"plan.launch": "modules"}, True)],
     "plan.launch": [("eager", {}, True)],
-    "plan.fusion": [(("gradients",), {}, False), (("gradients",), {"plan.dropout": True}, True)],
+    "plan.fusion": [
+        (("loss", "gradients"), {}, False),
+        (("gradients",), {}, True),
+        (("loss", "gradients"), {"plan.dropout": True}, True),
+    ],
     "plan.loss": [("fused", {}, True)],
     "plan.clip": [(False, {}, True)],
     "plan.update_kernels": [("foreach", {}, True)],

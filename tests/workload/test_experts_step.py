@@ -65,6 +65,7 @@ PLANS = [
     {"ep": 4, "fsdp": True},
     {"ep": 4, "recompute": "full"},
     {"ep": 4, "recompute": "selective", "recompute_modules": ("experts", "activation", "norm")},
+    {"ep": 4, "recompute": "selective", "recompute_modules": ("moe", "experts", "activation", "norm")},
     {"ep": 4, "capacity_factor": 1.0},
     {"ep": 4, "token_imbalance": "zipf:1"},
     {"ep": 4, "dispatch": "deepep"},
@@ -94,6 +95,16 @@ def test_runs_to_its_end_and_gives_everything_back(
     assert run.complete
     assert run.lowest >= 0
     assert not any(run.left.values())
+
+
+def test_experts_that_are_computed_again_whole_send_their_tokens_again(moe: Model, sent: Callable[..., int]) -> None:
+    parts, whole = (
+        step(moe, ep=4, recompute="selective", recompute_modules=(module, "activation"))
+        for module in ("experts", "moe")
+    )
+    once = sent(step(moe, ep=4).programs[0], "all_to_all")
+    assert sent(parts.programs[0], "all_to_all") == once
+    assert sent(whole.programs[0], "all_to_all") == once * 3 // 2
 
 
 @pytest.mark.parametrize(("ep", "tp", "etp"), [(8, 1, 1), (4, 1, 1), (4, 2, 1), (2, 4, 2), (1, 2, 2)])

@@ -179,9 +179,13 @@ def _clock(gpu: GPU, kernels: tuple[Kernel, ...], seconds: float) -> float:
     """The clock that the power limit leaves beside kernels which keep the device busy."""
     if gpu.power is None:
         return 1.0
-    matrix_s = sum(k.count * k.flops / gpu.flop_per_s(k.dtype) for k in kernels if k.kind != "memory")
+    matrix_j = sum(
+        gpu.power.matrix_j(k.kind, k.dtype, k.count * k.flops / gpu.flop_per_s(k.dtype))
+        for k in kernels
+        if k.kind != "memory"
+    )
     memory_s = sum(k.count * k.nbytes for k in kernels) / gpu.memory_bandwidth
-    return gpu.power.clock_when(matrix_s=matrix_s, memory_s=memory_s, seconds=seconds)
+    return gpu.power.clock_when(matrix_j=matrix_j, memory_s=memory_s, seconds=seconds)
 
 
 @cache

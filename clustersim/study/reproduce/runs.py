@@ -36,9 +36,10 @@ class Runs:
         BadInput
             as :func:`clustersim.study.point.prepare` does
         """
-        key = job, repr(sorted((values or {}).items()))
+        setup = load_job(job).with_values(values or {})
+        key = repr(sorted(setup.values.items()))
         if key not in self._found:
-            self._found[key] = summary(run_point(load_job(job).with_values(values or {})))
+            self._found[key] = summary(run_point(setup))
         found: Mapping[str, Any] = self._found[key]
         return found
 

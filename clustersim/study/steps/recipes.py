@@ -198,8 +198,8 @@ _RECIPES: tuple[Recipe, ...] = (
     ),
     Recipe(
         words=("megatron bridge performance summary", "nemotron_3_nano", "h100", "fp8"),
-        switches={"recompute": "selective", "recompute_modules": ("norm", "core", "experts")},
-        origin=f"{_CONFIGS}/nemotronh/nemotron_3_workload_base_configs.py; that tokens are sent again is left out",
+        switches={"recompute": "selective", "recompute_modules": ("norm", "core", "moe")},
+        origin=f"{_CONFIGS}/nemotronh/nemotron_3_workload_base_configs.py",
     ),
     Recipe(
         words=("megatron bridge performance summary", "token-drop"),
@@ -220,6 +220,11 @@ _RECIPES: tuple[Recipe, ...] = (
             origin="PyTorch torch/distributed/_symmetric_memory: products take and give tokens part by part",
         )
         for words in ("async tp", "asynctp")
+    ),
+    Recipe(
+        words=("ep overlap on",),
+        switches={"schedule": "interleaved-overlapped"},
+        origin="Megatron-LM overlap_moe_expert_parallel_comm: exchanges beside another micro-batch",
     ),
     Recipe(
         words=("torchtitan benchmarks", "llama3.1_405b"),

@@ -96,8 +96,10 @@ def usual_rounds(policy: Checkpoint, programs: Sequence[Program]) -> int:
     ----------
     policy : Checkpoint
     programs : Sequence[Program]
-        of the job
+        of the job; none: of a buffer that holds one save
     """
+    if not programs:
+        return 8 if isinstance(policy, Background) and policy.tier != "host" else 3
     pools = buffer(policy, programs)
     part = min((_taken(program, policy) for program in programs), default=0) if pools else 0
     return 6 + 2 * -(-pools[_BUFFER].capacity // part) if part else 3

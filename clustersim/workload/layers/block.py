@@ -27,14 +27,14 @@ class Part:
         its forward pass
     kept : int
         bytes that need not be kept then [B]
-    within : str
-        a larger part that computes it again too: when that one is chosen, this one is not
+    within : tuple[str, ...]
+        larger parts that compute it again too: when one of them is chosen, this one is not
     """
 
     name: str
     op: Compute | Collective | tuple[Piece, ...]
     kept: int
-    within: str = ""
+    within: tuple[str, ...] = ()
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -106,7 +106,7 @@ class Block:
     def again(self, recompute: Recomputation) -> tuple[Part, ...]:
         """The parts that are computed again under a setting."""
         chosen = recompute.modules
-        return tuple(part for part in self.parts if part.name in chosen and part.within not in chosen)
+        return tuple(part for part in self.parts if part.name in chosen and not chosen & set(part.within))
 
     def held(self, recompute: Recomputation) -> int:
         """Bytes that its backward pass starts from, on top of the chunk's residual stream."""

@@ -28,17 +28,24 @@ def embedding(shard: Shard) -> Block:
     The table of relative positions, a column a head, counts here.
 
     Forward reads and writes R rows, and reads and writes them once more with learned positions or dropout. Backward
-    adds R/t rows to the gradient, which PyTorch makes as large as the table and in its format before it goes where
-    gradients are summed (``aten/src/ATen/native/cuda/Embedding.cu``, ``embedding_dense_backward``); that it is filled
-    with zeros first takes no time here. A model whose embedding is narrower than h projects the rows.
+    makes a gradient as large as the table, w bytes a weight, fills it with zeros and adds R/t rows to it
+    (PyTorch, ``aten/src/ATen/native/cuda/Embedding.cu``, ``embedding_dense_backward``). Where gradients are summed by
+    passes of their own, one adds it to the sum, w + 2g bytes; that frameworks whose products add to the sum still need
+    such a pass for the table is left out. A model whose embedding is narrower than h projects the rows.
     """
     model, rows, w = shard.model, shard.tokens, shard.width
     narrow = w * rows * shard.embedding_dim
     mask = shard.rows * model.hidden * shard.dropout
-    touched = WIDTH[shard.gradient_dtype] * (rows // shard.tp) * shard.embedding_dim
+    touched = w * (rows // shard.tp) * shard.embedding_dim
     matrices = [Matrix(features_in=shard.vocab, features_out=shard.embedding_dim, hidden=False)]
     forward = [memory_pass(2 * narrow, dtype=shard.recipe.activations)]
-    backward = [memory_pass(narrow + 2 * touched, dtype=shard.recipe.activations)]
+    table, gradient = embedding_parameters(shard), WIDTH[shard.gradient_dtype]
+    backward = [
+        memory_pass(w * table, dtype=shard.recipe.activations),
+        memory_pass(narrow + 2 * touched, dtype=shard.recipe.activations),
+    ]
+    if "gradients" not in shard.fusion:
+        backward.append(memory_pass((w + 2 * gradient) * table, dtype="fp32"))
     if model.embedding_dim is not None:
         shape = (model.embedding_dim, model.hidden)
         plain = shard.unquantised
@@ -56,12 +63,12 @@ def embedding(shard: Shard) -> Block:
         kind="embedding",
         forward=serial(Compute(name="embedding forward", kind="embedding", kernels=tuple(forward))),
         backward=serial(Compute(name="embedding backward", kind="embedding", kernels=tuple(backward))),
-        parameters=embedding_parameters(shard) + positions + model.token_types * model.hidden + projection,
+        parameters=table + positions + model.token_types * model.hidden + projection,
         replicated_parameters=everywhere + projection,
         matrices=tuple(matrices),
         reduces=True,
         produces=True,
         kept=mask + (0 if model.embedding_dim is None else narrow),
         forward_workspace=shard.full_nbytes,
-        backward_workspace=w * embedding_parameters(shard),
+        backward_workspace=w * table,
     )

@@ -183,7 +183,9 @@ def _backward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece
 
 
 def _parts(shard: Shard, experts: Experts, share: ExpertShard) -> Iterator[Part]:
-    """The inside of the experts, or what their activations write."""
+    """All of it from its input, the inside of the experts, or what their activations write."""
+    whole = sum(tensor.nbytes for tensor in kept_by_experts(shard, experts, share) if tensor.part != "norm")
+    yield Part(name="moe", op=_forward(shard, experts, share), kept=whole)
     kept = {tensor.name: tensor.nbytes for tensor in kept_by_experts(shard, experts, share)}
     before, after = (kept.get(f"experts {when} their activation", 0) for when in ("before", "after"))
 
@@ -192,12 +194,13 @@ def _parts(shard: Shard, experts: Experts, share: ExpertShard) -> Iterator[Part]
 
     activation = expert_activation(shard, experts, share)
     inside = op("expert products", *expert_input(shard, experts, share), activation)
-    yield Part(name="experts", op=inside, kept=before + after)
-    yield Part(name="activation", op=op("experts activation", activation), kept=after, within="experts")
+    yield Part(name="experts", op=inside, kept=before + after, within=("moe",))
+    again = op("experts activation", activation)
+    yield Part(name="activation", op=again, kept=after, within=("moe", "experts"))
     if experts.num_shared:
         nbytes = kept.get("shared experts after their activation", 0)
         op_again = op("shared experts activation", shared_activation(shard, experts, share))
-        yield Part(name="activation", op=op_again, kept=nbytes)
+        yield Part(name="activation", op=op_again, kept=nbytes, within=("moe",))
 
 
 def _matrices(shard: Shard, experts: Experts) -> Iterator[Matrix]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clustersim.workload.layers.block import Block
 from clustersim.workload.layers.embedding import embedding_parameters
 from clustersim.workload.layers.kernels import (
@@ -22,7 +24,9 @@ __all__ = ["head", "loss", "loss_reductions"]
 def head(shard: Shard, *, tied_here: bool) -> Block:
     """Logits: a GEMM forward, two backward. A model whose head is narrower than h projects first.
 
-    The logits belong to the loss from its own start on, and their gradients to the head from its end.
+    The logits belong to the loss from its own start on, and their gradients to the head from its end. Its products are
+    always taken to run on matrix units: Megatron-LM, whose libraries had no such kernels for unaligned sides, pads the
+    vocabulary.
 
     Parameters
     ----------
@@ -31,7 +35,7 @@ def head(shard: Shard, *, tied_here: bool) -> Block:
         this rank's embedding is the head's matrix: no weights of its own
     """
     model, rows, w = shard.model, shard.tokens, shard.width
-    logits, plain = rows * shard.vocab, shard.unquantised
+    logits, plain = rows * shard.vocab, replace(shard.unquantised, unaligned="matrix")
     shape = (shard.embedding_dim, shard.vocab)
     forward = [*linear(plain, *shape)]
     backward = [*linear_input_gradient(plain, *shape)]

@@ -14,6 +14,7 @@ from clustersim.workload.matrix import Matrix, elements, hidden_matrices
 from clustersim.workload.number_format import FORMATS, WIDTH, Format
 from clustersim.workload.precision import Recipe
 from clustersim.workload.shard import Shard
+from clustersim.workload.unaligned import on_units
 
 __all__ = [
     "dropout_backward",
@@ -57,7 +58,7 @@ def linear(shard: Shard, features_in: int, features_out: int, *, tokens: int | N
         written=shard.width * rows * features_out,
         sides=(features_in, features_out),
     )
-    return (*_cast(shard, rows * features_in), product)
+    return (*_cast(shard, rows * features_in), on_units(product, shard.unaligned))
 
 
 def linear_input_gradient(
@@ -73,8 +74,9 @@ def linear_input_gradient(
         right=recipe.weight_operand,
         written=shard.width * rows * features_in,
         sides=(features_in, features_out),
+        promoted=_promoted(shard),
     )
-    return (*_cast(shard, rows * features_out), product)
+    return (*_cast(shard, rows * features_out), on_units(product, shard.unaligned))
 
 
 def linear_weight_gradient(
@@ -87,17 +89,37 @@ def linear_weight_gradient(
     """
     form, rows = shard.recipe.activation_operand, shard.tokens if tokens is None else tokens
     weights, gradient = features_in * features_out, WIDTH[shard.gradient_dtype]
-    sides = (features_in, features_out)
-    if "gradients" in shard.fusion:
-        written = 2 * gradient * weights
-        return (_product(features_in, features_out, rows, left=form, right=form, written=written, sides=sides),)
+    fused = "gradients" in shard.fusion
     product = _product(
-        features_in, features_out, rows, left=form, right=form, written=shard.width * weights, sides=sides
+        features_in,
+        features_out,
+        rows,
+        left=form,
+        right=form,
+        written=(2 * gradient if fused else shard.width) * weights,
+        sides=(features_in, features_out),
+        promoted=_promoted(shard),
     )
-    return memory_pass((shard.width + 2 * gradient) * weights, dtype="fp32"), product
+    product = on_units(product, shard.unaligned)
+    return (product,) if fused else (memory_pass((shard.width + 2 * gradient) * weights, dtype="fp32"), product)
 
 
-def _product(m: int, n: int, k: int, *, left: Format, right: Format, written: int, sides: tuple[int, int]) -> Kernel:
+def _promoted(shard: Shard) -> bool:
+    """Whether products of the backward pass keep their sums in fp32 at a cost."""
+    return shard.recipe.quantisation is not None and shard.recipe.quantisation.promoted
+
+
+def _product(
+    m: int,
+    n: int,
+    k: int,
+    *,
+    left: Format,
+    right: Format,
+    written: int,
+    sides: tuple[int, int],
+    promoted: bool = False,
+) -> Kernel:
     """(m × k)·(k × n) of operands in formats of their own; ``written`` [B] is the traffic of the result.
 
     Tensors of a layer are contiguous along features, ``sides``, not along tokens.
@@ -111,6 +133,7 @@ def _product(m: int, n: int, k: int, *, left: Format, right: Format, written: in
         n=n,
         k=k,
         aligned=is_aligned(*sides),
+        promoted=promoted,
     )
 
 

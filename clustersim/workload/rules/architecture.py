@@ -35,6 +35,7 @@ _PARTS: Mapping[str, tuple[str, frozenset[str]]] = {
     "second_products": ("plain attention and no plain MLP", frozenset({"attention", "mlp"})),
     "mla_up": ("latent attention", frozenset({"latent_attention"})),
     "experts": ("experts", frozenset({"experts"})),
+    "moe": ("experts", frozenset({"experts"})),
 }
 """Parts that can be computed again -> what has them, in words and as sublayers; norms are everywhere."""
 

@@ -20,6 +20,7 @@ def fusion_notes(case: Case) -> Iterator[str]:
         "residual": plan.dropout and "residual_norm" not in given,
         "rope": model.positions == "rope" and bool(parts.get("attention")),
         "softmax": plan.attention == "unfused" and bool(parts.get("attention")),
+        "loss": plan.loss == "parallel" and model.head,
         "gradients": True,
         "residual_norm": True,
     }

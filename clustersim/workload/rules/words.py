@@ -18,6 +18,7 @@ from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
 from clustersim.workload.schedule import SCHEDULES, is_path
 from clustersim.workload.shard import WIDTH, Attention
 from clustersim.workload.sharding.zeropp import PARTS
+from clustersim.workload.unaligned import UnalignedUnits
 
 __all__ = ["word_faults"]
 
@@ -49,6 +50,7 @@ def word_faults(case: Case) -> Iterator[Fault]:
         ("plan.sync_dtype", plan.sync_dtype, tuple(WIDTH)),
         ("plan.launch", plan.launch, LAUNCHES),
         ("plan.loss", plan.loss, LOSSES),
+        ("plan.unaligned", plan.unaligned, get_args(UnalignedUnits)),
         ("plan.update_kernels", plan.update_kernels, UPDATE_KERNELS),
     ]
     optional = {f"plan.{name}": getattr(plan, name) for name in ("gradient_dtype", "gather_dtype", "reduce_dtype")}

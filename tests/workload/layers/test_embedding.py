@@ -35,10 +35,17 @@ def test_an_embedding_narrower_than_the_model(gpt: Model, new_shard: NewShard, f
     assert flops(head(shard, tied_here=False))[0] == 2 * TOKENS * (1024 * 64 + projection)
 
 
-def test_backward_adds_this_rank_s_rows_to_the_gradient(gpt: Model, new_shard: NewShard, computed: Computed) -> None:
-    _, backward, _ = computed(embedding(new_shard(gpt, tp=2)))
+def test_backward_adds_this_rank_s_rows_to_a_gradient_of_zeros(
+    gpt: Model, new_shard: NewShard, computed: Computed
+) -> None:
+    shard, table = new_shard(gpt, tp=2), 1024 // 2 * 256
+    _, backward, _ = computed(embedding(shard))
     assert backward is not None
-    assert backward.nbytes == 2 * TOKENS * 256 + 2 * 4 * (TOKENS // 2) * 256
+    assert backward.nbytes == 2 * table + 2 * TOKENS * 256 + 2 * 2 * (TOKENS // 2) * 256
+    _, summed, _ = computed(embedding(replace(shard, fusion=())))
+    assert summed is not None
+    # what is added, and 4 bytes of the sum read and written
+    assert summed.nbytes == backward.nbytes + (2 + 2 * 4) * table
 
 
 def test_its_gradient_is_as_large_as_the_table_for_a_while(gpt: Model, new_shard: NewShard) -> None:
