@@ -45,6 +45,8 @@ class Kernel:
         of a GEMM: the contiguous sides of operands and result are multiples of 16 bytes
     promoted : bool
         of a GEMM with 8-bit operands: its sums are kept in fp32 all along, which some devices pay for
+    read_back : int
+        of a GEMM that adds to what stands there, as weight gradients do: what it reads of that, part of ``nbytes`` [B]
     """
 
     kind: KernelKind
@@ -60,6 +62,7 @@ class Kernel:
     backward: bool = False
     aligned: bool = True
     promoted: bool = False
+    read_back: Annotated[int, Unit("B")] = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -66,7 +66,8 @@ def _gemm(kernel: Kernel, gpu: GPU, models: KernelModels) -> Cost:
     device = (gpu.flop_per_s(kernel.dtype), gpu.num_sms, gpu.memory_bandwidth)
     beside = (element_load(kernel, gpu), promotion(kernel, gpu))
     compute, memory, total = _gemm_seconds(model, *shape, *device, *beside)
-    return _cost(kernel, gpu, models, compute, memory, total, key)
+    behind = gpu.exposed_read_back * kernel.read_back / (gpu.memory_bandwidth * model.memory_fraction)
+    return _cost(kernel, gpu, models, compute + behind, memory, total + behind, key)
 
 
 def _attention(kernel: Kernel, gpu: GPU, models: KernelModels) -> Cost:

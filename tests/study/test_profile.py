@@ -15,7 +15,7 @@ from clustersim.library.job import JobSetup, load_job
 from clustersim.study.point import run_point
 from clustersim.study.profile import Profile, load_profile
 from clustersim.study.run_folder import write_run
-from clustersim.study.steps.software import _COMPILED, _SOFTWARE
+from clustersim.study.steps.software import _BY_YEAR, _COMPILED, _FRAMEWORKS, _SOURCES
 from clustersim.workload.plan import ParallelPlan
 
 NAMES = [name for name, _ in list_cards()["profile"]]
@@ -36,7 +36,9 @@ def test_a_profile_has_no_efficiency() -> None:
 
 
 def test_every_named_profile_is_shipped() -> None:
-    assert {*(name for _, name in _SOFTWARE), *_COMPILED.values()} <= set(NAMES)
+    by_words = {name for _, name in (*_SOURCES, *_FRAMEWORKS)} - set(_BY_YEAR)
+    by_year = {name for years in _BY_YEAR.values() for _, name in years}
+    assert by_words | by_year | set(_COMPILED.values()) <= set(NAMES)
 
 
 def test_unknown_names_have_a_nearest() -> None:

@@ -47,7 +47,7 @@ _FRAMEWORKS: tuple[tuple[str, str], ...] = (
     ("fsdp2", "fsdp2-2024"),
     ("fsdp", "fsdp-2023"),
     ("maxtext", "fsdp-2023"),
-    ("deepspeed", "deepspeed-zero3-2022"),
+    ("deepspeed", "deepspeed"),
 )
 """Words of a framework, looked for in the source, and then in how states are sharded and the notes."""
 
@@ -59,8 +59,11 @@ _BY_YEAR: dict[str, tuple[tuple[int, str], ...]] = {
         (2024, "megatron-core-2024"),
         (_LATER, "megatron-core-2025"),
     ),
+    "deepspeed": ((2022, "deepspeed-zero3-2022"), (_LATER, "deepspeed-huggingface-2024")),
 }
-"""Framework -> last year and profile, in order; a row without a year has that of 2024."""
+"""Framework -> last year and profile, in order; a row without a year has that of 2024.
+
+DeepSpeed ran Megatron-LM's layers until models came from Hugging Face."""
 
 _COMPILED = {"torchtitan-2024": "torchtitan-compile-2024", "fsdp2-2024": "fsdp2-compile-2024"}
 """Profile -> that of the same framework with a compiler, for rows whose notes tell of one."""
@@ -86,7 +89,7 @@ def profile_of(row: StepRow) -> tuple[Profile, list[str]]:
 def _by_layout(row: StepRow) -> str:
     """Weights that are sharded without a pipeline are PyTorch's or DeepSpeed's; the rest is as Megatron does it."""
     if (row.pp or 1) == 1 and (row.zero_stage or 0) >= 2:
-        return "deepspeed-zero3-2022" if "zero" in row.sharding.lower() else "fsdp-2023"
+        return "deepspeed" if "zero" in row.sharding.lower() else "fsdp-2023"
     return "megatron"
 
 

@@ -50,8 +50,8 @@ def list_placement(schedule: ListSchedule) -> list[int]:
         for g, d in product(sorted(placed), range(schedule.num_devices)):
             if d == placed[g]:
                 continue
-            makespan = schedule.times({**placed, g: d}).makespan
-            if makespan < best:
-                best, placed[g], moved = makespan, d, True
+            shorter = schedule.makespan_below(best, {**placed, g: d})
+            if shorter is not None:
+                best, placed[g], moved = shorter, d, True
     devices = {task.row: placed[g] for task, g in zip(schedule.tasks.tasks, group, strict=True)}
     return [devices[row] for row in sorted(devices)]

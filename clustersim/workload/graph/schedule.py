@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ from clustersim.workload.graph.estimate import Estimate
 from clustersim.workload.graph.tasks import Edge, Tasks
 
 __all__ = ["ListSchedule", "Times"]
+
+_ROUNDING = 1e-9
+"""Part by which sums of the same times in another order may differ, with room to spare."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,11 +69,13 @@ class ListSchedule:
             transfer = estimate.transfer(edge.nbytes)
             self._inputs[edge.after].append((edge, transfer))
             self._outputs[edge.before].append((edge, transfer))
-        rank = [0.0] * n
+        rank, self._rest = [0.0] * n, [0.0] * n
         chance = (num_devices - 1) / num_devices
         for k in reversed(tasks.order):
             rank[k] += self._compute[k]
+            self._rest[k] += self._compute[k]
             for edge, transfer in self._inputs[k]:
+                self._rest[edge.before] = max(self._rest[edge.before], self._rest[k])
                 rank[edge.before] = max(rank[edge.before], chance * transfer + rank[k])
         place = {k: position for position, k in enumerate(tasks.order)}
         self._key = [(-rank[k], place[k]) for k in range(n)]
@@ -106,6 +112,20 @@ class ListSchedule:
         device_of_group : Mapping[int, int]
             for every group of ``tasks``
         """
+        order, end = self._played(device_of_group, math.inf)
+        return Times(order=tuple(order), end=tuple(end))
+
+    def makespan_below(self, limit: float, device_of_group: Mapping[int, int]) -> float | None:
+        """End of the last task under a placement [s]; None where it is not below ``limit``.
+
+        A task that starts too late for those that follow it settles that before the last one is reached.
+        """
+        order, end = self._played(device_of_group, limit)
+        makespan = max(end)
+        return makespan if len(order) == len(end) and makespan < limit else None
+
+    def _played(self, device_of_group: Mapping[int, int], limit: float) -> tuple[list[int], list[float]]:
+        """Tasks by their start and the end of each [s], up to one with which the last must end after ``limit``."""
         device = [device_of_group[g] for g in self.tasks.group]
         end = [0.0] * len(device)
         free = [0.0] * self.num_devices
@@ -113,17 +133,26 @@ class ListSchedule:
         waits = [len(inputs) for inputs in self._inputs]
         there = {k: 0.0 for k, n in enumerate(waits) if not n}
         order: list[int] = []
+        latest = limit * (1 + _ROUNDING)
         while there:
             start, _, k = min((max(free[device[k]], at), self._key[k], k) for k, at in there.items())
+            d = device[k]
+            if start + self._rest[k] > latest:
+                break
             del there[k]
             order.append(k)
-            end[k] = free[device[k]] = start + self._compute[k]
+            end[k] = free[d] = start + self._compute[k]
             for edge, transfer in self._outputs[k]:
-                links.made(edge, end[k], transfer)
-                waits[edge.after] -= 1
-                if not waits[edge.after]:
-                    there[edge.after] = max(links.arrival(e, end[e.before]) for e, _ in self._inputs[edge.after])
-        return Times(order=tuple(order), end=tuple(end))
+                after = edge.after
+                if device[after] != d:
+                    links.made(edge, end[k], transfer)
+                waits[after] -= 1
+                if not waits[after]:
+                    there[after] = max(
+                        end[e.before] if device[e.before] == device[after] else links.arrival(e, end[e.before])
+                        for e, _ in self._inputs[after]
+                    )
+        return order, end
 
 
 class _Links:
@@ -134,11 +163,12 @@ class _Links:
     device : Sequence[int]
         of each task
     edges : Sequence[Edge]
+        those between tasks of one device are left out
     """
 
     def __init__(self, device: Sequence[int], edges: Sequence[Edge]) -> None:
         self._device = device
-        self._missing = Counter(self._route(edge) for edge in edges)
+        self._missing = Counter(self._route(edge) for edge in edges if device[edge.before] != device[edge.after])
         self._free: dict[tuple[int, int], float] = {}
         self._arrival: dict[tuple[int, int, int], float] = {}
 
@@ -146,12 +176,12 @@ class _Links:
         """One edge's task has ended; what it hands on leaves with the last of those of its value."""
         route = self._route(edge)
         self._missing[route] -= 1
-        if not self._missing[route] and route[1] != route[2]:
+        if not self._missing[route]:
             link = route[1:]
             self._arrival[route] = self._free[link] = max(end, self._free.get(link, 0.0)) + transfer
 
     def arrival(self, edge: Edge, end: float) -> float:
-        """When an edge's value is there [s]; ``end`` of its task where both are on one device."""
+        """When an edge's value is there [s]; ``end`` of its task as long as others of its value have not ended."""
         return self._arrival.get(self._route(edge), end)
 
     def _route(self, edge: Edge) -> tuple[int, int, int]:

@@ -50,6 +50,7 @@ def grouped(
         mean,
         flops=sum(count * one.flops for one, count in shares),
         nbytes=sum(count * one.nbytes for one, count in shares),
+        read_back=sum(count * one.read_back for one, count in shares),
         batch=num_experts,
     )
     return (*casts, together)

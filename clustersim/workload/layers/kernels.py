@@ -99,6 +99,7 @@ def linear_weight_gradient(
         written=(2 * gradient if fused else shard.width) * weights,
         sides=(features_in, features_out),
         promoted=_promoted(shard),
+        read_back=gradient * weights if fused else 0,
     )
     product = on_units(product, shard.unaligned)
     return (product,) if fused else (memory_pass((shard.width + 2 * gradient) * weights, dtype="fp32"), product)
@@ -119,6 +120,7 @@ def _product(
     written: int,
     sides: tuple[int, int],
     promoted: bool = False,
+    read_back: int = 0,
 ) -> Kernel:
     """(m × k)·(k × n) of operands in formats of their own; ``written`` [B] is the traffic of the result.
 
@@ -134,6 +136,7 @@ def _product(
         k=k,
         aligned=is_aligned(*sides),
         promoted=promoted,
+        read_back=read_back,
     )
 
 

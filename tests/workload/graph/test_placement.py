@@ -117,6 +117,15 @@ def test_list_on_any_small_graph(seconds: list[int], links: list[bool], out: flo
     assert shortest <= placed.estimate_s + 1e-12 <= alone(g) + 2e-12
 
 
+def test_a_placement_is_given_up_where_it_cannot_be_shorter() -> None:
+    schedule = ListSchedule(resolve(DIAMOND, batch=1), 2, FAST)
+    for devices in product(range(2), repeat=len(set(schedule.tasks.group))):
+        placed = dict(zip(sorted(set(schedule.tasks.group)), devices, strict=True))
+        makespan = schedule.times(placed).makespan
+        assert schedule.makespan_below(makespan * 1.000001, placed) == makespan
+        assert [schedule.makespan_below(makespan * part, placed) for part in (1.0, 0.999, 0.3)] == [None] * 3
+
+
 def test_the_order_follows_the_graph() -> None:
     tasks = resolve(DIAMOND, batch=1)
     schedule = ListSchedule(tasks, 2, FAST)
