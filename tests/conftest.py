@@ -25,6 +25,15 @@ from clustersim.workload.op import Collective, Compute, Copy, HostWork, Op, Stor
 from clustersim.workload.program import Program
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Processes take files in their order, not the one of most tests first, as xdist does by itself.
+
+    The files that take longest have few tests; they would be left for the end, and one process alone with the last.
+    """
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
 class Lane:
     """One simulated rank, op by op."""
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from clustersim.analysis.report import table
 from clustersim.cli.output import OK, WIDTH, print_json
 
 if TYPE_CHECKING:
@@ -127,6 +126,8 @@ def _row(why: Explanation) -> dict[str, Any]:
 
 
 def _table(explained: Sequence[Explanation]) -> str:
+    from clustersim.analysis.report import table
+
     first = explained[0]
     ranks = f"{first.num_ranks:,} rank{'s' * (first.num_ranks != 1)}"
     nodes = f"{first.num_nodes:,} node{'s' * (first.num_nodes != 1)}"

@@ -7,8 +7,6 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from clustersim.analysis.report import table
-from clustersim.cli.collectives_text import nbytes_text
 from clustersim.cli.output import OK, print_json
 
 __all__ = ["compare"]
@@ -70,11 +68,16 @@ def _inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:
 def _changes(changed: Mapping[str, Mapping[str, Any]]) -> str:
     if not changed:
         return "inputs: the same\n"
+    from clustersim.analysis.report import table
+
     rows = [(name, _short(pair["baseline"]), "->", _short(pair["candidate"])) for name, pair in changed.items()]
     return f"inputs\n{table(rows)}\n"
 
 
 def _ways(changed: Sequence[Mapping[str, Any]]) -> str:
+    from clustersim.analysis.report import table
+    from clustersim.cli.collectives_text import nbytes_text
+
     rows = [
         (row["family"], row["kind"], nbytes_text(row["nbytes"]), row["baseline"], "->", row["candidate"])
         for row in changed[:_MOST_WAYS]
@@ -84,6 +87,8 @@ def _ways(changed: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _figures(figures: Mapping[str, Mapping[str, float | None]]) -> str:
+    from clustersim.analysis.report import table
+
     rows = [("", "baseline", "candidate", "delta", "ratio")]
     for name, pair in figures.items():
         if pair["baseline"] or pair["candidate"]:

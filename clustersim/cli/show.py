@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from clustersim.analysis.report import table
 from clustersim.cli.output import OK, pairs, print_json, wrapped
 
 __all__ = ["show"]
@@ -193,6 +192,8 @@ def _topology(name: str, settings: Sequence[str] = ()) -> dict[str, Any]:
 
 def _topology_text(answer: Mapping[str, Any]) -> str:
     """What it is, then its resources by the names that settings, traces and tables of links give them."""
+    from clustersim.analysis.report import table
+
     rows = [("names", "count", "kind", "capacity", "latency", "")]
     for listed in answer["names"]:
         remarks = [f"{listed['num_links']} links each"] if listed["num_links"] > 1 else []

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clustersim.analysis.report import table
 from clustersim.cli.output import BAD_INPUT, FAILED, OK, num_cores, print_json, progress, written_text
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def _write(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
 
 
 def _text(rows: Sequence[Mapping[str, Any]]) -> str:
-    from clustersim.analysis.report import bytes_text, seconds_text, unit_of_speed
+    from clustersim.analysis.report import bytes_text, seconds_text, table, unit_of_speed
 
     keys = list(rows[0]["point"])
     unit = next((unit_of_speed(row) for row in rows if row["status"] != "bad_input"), "tokens")

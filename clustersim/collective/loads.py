@@ -152,6 +152,7 @@ def _of_phases(
                     between=passage.seconds[1, :, c],
                     whole=busiest[:, c],
                     own_nbytes=own_nbytes,
+                    num_messages=_num_messages(what),
                     pipelined=what.pipelined,
                 )
             )
@@ -171,8 +172,14 @@ def _whole(of_phases: Sequence[Demand], whole: NDArray[np.float64], what: Traffi
         between=np.sum([part.between for part in of_phases], axis=0),
         whole=whole,
         own_nbytes=what.own_nbytes,
+        num_messages=_num_messages(what),
         pipelined=what.pipelined,
     )
+
+
+def _num_messages(what: Traffic) -> int:
+    """That a member sends side by side, its own block among them."""
+    return what.num_flows + (what.own_nbytes > 0)
 
 
 def _flows(

@@ -35,8 +35,9 @@ class Communication:
     nvls_fraction : float
         of the links' bandwidth that reductions in the node's switches reach
     message_launch_latency, message_latency, message_fraction : float
-        of sends and receives between pairs, all_to_all among them; ``message_latency`` is also that of a step of NVLS,
-        which like a message goes to all peers at once
+        of sends and receives between pairs, all_to_all among them, which fill their pipeline as of
+        :meth:`clustersim.hardware.protocol.Protocol.ns`; ``message_latency`` is also that of a step of NVLS, which like
+        a message goes to all peers at once
     copy_bandwidth : float
         at which a member copies its own block [B/s]
     residual : Residual, optional
@@ -176,6 +177,7 @@ def protocols(node: Communication, network: Transport) -> dict[str, tuple[Protoc
     )
     messages = replace(
         simple,
+        pairwise=True,
         launch_latency=node.message_launch_latency,
         inside_latency=node.message_latency,
         between_latency=network.message_latency,

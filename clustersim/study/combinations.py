@@ -71,7 +71,7 @@ _DENSE = Model(
     tied_embeddings=False,
 )
 _EXPERTS = replace(_DENSE, name="small-experts", experts=Experts(num_experts=4, top_k=2, ffn_hidden=512))
-_BATCH: Mapping[str, Any] = {"global_batch": 64, "micro_batch": 1, "seq_len": 128}
+_BATCH: Mapping[str, Any] = {"global_batch": 32, "micro_batch": 1, "seq_len": 128}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -56,19 +56,26 @@ def left_out_errors(
     groups: dict[str, list[int]] = {}
     for index, row in enumerate(rows):
         groups.setdefault(getattr(row.row, column), []).append(index)
+    used = [row for row in rows if row.row.confidence != "low"]
+    nodes = calibrate([row for row in used if row.topology.num_nodes == 1], start).nodes
     found = np.empty(len(rows))
     done = 0
     for group, members in groups.items():
         part = [rows[i] for i in members]
-        nodes, networks = {row.node for row in part}, {row.network for row in part}
+        alone = {row.node for row in part if row.topology.num_nodes == 1}
+        networks = {row.network for row in part if row.topology.num_nodes > 1}
         rest = [
             row
-            for row in rows
+            for row in used
             if getattr(row.row, column) != group
-            and row.row.confidence != "low"
-            and (row.node in nodes or row.network in networks)  # others determine none of its numbers
+            and (row.node in alone if row.topology.num_nodes == 1 else row.network in networks)
         ]
-        found[members] = errors(part, calibrate(rest, start))
+        # numbers that the group bears on begin anew; those of other nodes would be found as they are
+        anew = Calibration(
+            nodes={**nodes, **{name: start.nodes[name] for name in alone}},
+            networks=start.networks,
+        )
+        found[members] = errors(part, calibrate(rest, anew))
         done += len(members)
         if progress is not None:
             progress(done / len(rows))

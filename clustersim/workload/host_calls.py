@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from clustersim.workload.arrays import Arrays
 from clustersim.workload.host_waits import is_forward
+from clustersim.workload.layers.loss import LOSS
 from clustersim.workload.op import Collective, Compute, HostLaunch, Op
 
 __all__ = ["LAUNCHES", "WAITS", "Calls", "Launching", "calls_of", "entry_calls", "host_launch", "num_launches"]
@@ -21,6 +22,7 @@ Calls: TypeAlias = NDArray[np.int64]
 """Numbers of calls: a row for each op, place or pass, a column for each kind."""
 
 _IN_LAYER = ("tp", "cp", "ep")
+_BY_LAYERS = ("layers", "modules")
 _KINDS = ("forward", "backward", "operators", "collectives", "compiled", "entries", "graphs", "waits")
 """Kinds of calls as :class:`HostLaunch` names them, in the order of the columns."""
 
@@ -42,9 +44,10 @@ def host_launch(name: str, launching: Launching, calls: Sequence[int]) -> HostLa
 def calls_of(arrays: Arrays, order: NDArray[np.int64], part: NDArray[np.int64], launching: Launching) -> Calls:
     """Calls that issue each of some ops.
 
-    A product that computes part by part beside its exchanges is one call with all of them: a ring's messages come with
-    all parts of it but one, and so do parts of a collective, which share its name, but the first. So a message takes
-    one call away from those of the kernels beside it.
+    The optimizer, and cross-entropy beside layers in Python, are operators: no layer's code stands around their
+    kernels. A product that computes part by part beside its exchanges is one call with all of them: a ring's messages
+    come with all parts of it but one, and so do parts of a collective, which share its name, but the first. So a
+    message takes one call away from those of the kernels beside it.
 
     Parameters
     ----------
@@ -86,7 +89,8 @@ def _calls(op: Op, phase: str, launching: Launching, *, again: bool) -> Calls:
     """Calls that issue an op; ``again``: a further part of a collective."""
     updates = phase == "optimizer"
     captured = launching == "cuda_graphs" and not updates
-    where = "operators" if updates else "forward" if is_forward(op, phase) else "backward"
+    by_lines = updates or (launching in _BY_LAYERS and isinstance(op, Compute) and op.name in LOSS)
+    where = "operators" if by_lines else "forward" if is_forward(op, phase) else "backward"
     if isinstance(op, Collective):
         with_product = op.axis == "tp" and (again or op.kind == "all_to_all") and not captured
         return _row({"collectives": not (again or (captured and op.axis in _IN_LAYER)), where: -int(with_product)})

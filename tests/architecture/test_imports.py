@@ -42,6 +42,13 @@ def test_importing_has_no_effects_and_loads_nothing_heavy(tmp_path: Path) -> Non
     assert written == []
 
 
+def test_offering_all_commands_loads_none_of_what_they_need(tmp_path: Path) -> None:
+    names, written = loaded("from clustersim.cli import app; app()", tmp_path)
+    assert "cyclopts" in names
+    assert not names & {"numpy", "pandas", "matplotlib", "simpy", "networkx", "tqdm"}
+    assert written == []
+
+
 def test_every_module_imports_without_effects(tmp_path: Path) -> None:
     code = """
 import importlib, pkgutil, random, warnings, signal

@@ -46,3 +46,16 @@ def test_what_is_no_group_is_refused_all_at_once():
     assert [(f.value, f.nearest) for f in caught.value.faults] == [(16, 15), (-1, 0), (1, None)]
     with pytest.raises(BadInput, match="at least one device"):
         price(TWO, [], "all_reduce", [8])
+
+
+def test_what_a_message_takes_beside_its_bytes_grows_with_those_beside_it():
+    """A message alone has no pipeline to fill: its latency, and its bytes on the links."""
+    beside = []
+    for kind, ranks in (("send_recv", 2), ("all_to_all", 2), ("all_to_all", 8)):
+        (one,) = price(TWO, range(ranks), kind, [1 << 26], protocol="Simple")
+        way = next(way for way in TWO.protocols[one.traffic.algorithm] if way.name == "Simple")
+        on_links = float((one.loads / TWO.resources.capacity[one.rows]).max()) / way.inside_fraction
+        own = one.traffic.own_nbytes / way.copy_bandwidth
+        beside.append(one.ns - one.latency_ns - 1e9 * (on_links + own))
+    assert beside[0] == pytest.approx(0, abs=1)
+    assert 1000 < beside[1] < beside[2]

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from clustersim.hardware.protocol import LONGEST_PIPELINE, TEXTBOOK, Demand, Protocol
+from clustersim.hardware.protocol import LONGEST_PIPELINE, MESSAGES_AT_ONCE, TEXTBOOK, Demand, Protocol
 
 SIMPLE = Protocol(
     name="Simple",
@@ -21,7 +21,14 @@ SIMPLE = Protocol(
 )
 
 
-def demand(inside: float = 0.0, between: float = 0.0, *, pipelined: bool = True, own_nbytes: int = 0) -> Demand:
+def demand(
+    inside: float = 0.0,
+    between: float = 0.0,
+    *,
+    pipelined: bool = True,
+    own_nbytes: int = 0,
+    num_messages: int = 1,
+) -> Demand:
     return Demand(
         launch_ns=np.array([5_000]),
         route_ns=np.array([700]),
@@ -31,6 +38,7 @@ def demand(inside: float = 0.0, between: float = 0.0, *, pipelined: bool = True,
         between=np.array([between]),
         whole=np.array([max(inside, between)]),
         own_nbytes=own_nbytes,
+        num_messages=num_messages,
         pipelined=pipelined,
     )
 
@@ -63,6 +71,23 @@ def test_chunks_are_as_many_as_are_best() -> None:
         ns, _ = way.ns(demand(between=seconds))
         assert (ns.item() - 5_700) / 1e9 == pytest.approx(best, rel=0.25 if seconds < 4e-5 else 0.1)
         assert ns.item() >= best * 1e9
+
+
+def test_a_message_alone_fills_no_pipeline() -> None:
+    """What is passed on does, however many flows leave a member."""
+    alone, _ = replace(SIMPLE, pairwise=True).ns(demand(between=45e-6))
+    assert alone.item() == 20_000 + 700 + 10_000 + 90_000
+    passed_on = [SIMPLE.ns(demand(between=45e-6, num_messages=m))[0].item() for m in (1, 3, 20)]
+    assert passed_on == [alone.item() + 60_000] * 3
+
+
+def test_messages_share_threads_until_there_is_no_more_room() -> None:
+    """2 √(G·W) with W = 14.4 us: G = F = 10 us where 8 share them or more, √(1/7) of it where 2 do."""
+    way = replace(SIMPLE, pairwise=True)
+    extra = {m: way.ns(demand(between=7.2e-6, num_messages=m))[0].item() - 45_100 for m in (2, 4, 8, 9, 100)}
+    assert extra[MESSAGES_AT_ONCE] == extra[9] == extra[100] == 24_000
+    assert extra[2] == pytest.approx(24_000 * (1 / 7) ** 0.25, abs=1)
+    assert extra[4] == pytest.approx(24_000 * (3 / 7) ** 0.25, abs=1)
 
 
 def test_the_own_block_is_copied() -> None:

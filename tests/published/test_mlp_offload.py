@@ -6,6 +6,7 @@ The times themselves are held by ``test_systems.py``.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,6 +21,12 @@ from clustersim.topology.topology import Topology
 UPDATE = ("swap_in", "update", "swap_out", "wait")
 PARAMETERS = {"40b": 48.162e9, "70b": 68.604e9, "120b": 106.727e9}
 """The artefact's logs have 48.16 and 68.61 billion for what it calls 40B and 70B."""
+
+
+@cache
+def infinity(size: str) -> cs.Result:
+    """Two steps of ZeRO-Infinity."""
+    return run_point(load_job(f"zero-infinity-{size}").with_values({"steps": 2}))
 
 
 def update_s(summary: cs.Summary) -> float:
@@ -48,7 +55,7 @@ def test_sizes_are_those_of_the_logs(size: str) -> None:
 @pytest.mark.parametrize(("size", "published"), [("40b", 213.61), ("70b", 336.43), ("120b", 475.48)])
 def test_a_full_duplex_drive_misses_by_far(size: str, published: float) -> None:
     point = prepare(load_job(f"zero-infinity-{size}").with_values({"steps": 2}))
-    half = update_s(cs.summary(run_point(point)))
+    half = update_s(cs.summary(infinity(size)))
     full = update_s(cs.summary(run_point(replace(point, topology=duplex(point.topology)))))
     assert half == pytest.approx(published, rel=0.12)
     assert full < 0.7 * published
@@ -58,7 +65,7 @@ def test_a_full_duplex_drive_misses_by_far(size: str, published: float) -> None:
 def test_the_update_takes_what_one_half_duplex_drive_needs(size: str) -> None:
     """(16 read / 6.9 GB/s + 12 written / 5.3 GB/s) a parameter, and the last gradients."""
     bound = PARAMETERS[size] * (16 / 6.9e9 + 12 / 5.3e9)
-    found = update_s(cs.summary(run_point(load_job(f"zero-infinity-{size}").with_values({"steps": 2}))))
+    found = update_s(cs.summary(infinity(size)))
     assert bound < found < 1.06 * bound
 
 
@@ -73,10 +80,10 @@ def test_the_terms_add_up() -> None:
 
 def test_where_a_rank_waits() -> None:
     """Logs of 70B: 324.7 s for reads and 7.2 s for writes; of the update the CPU works 4.5 s."""
-    found = cs.summary(run_point(load_job("zero-infinity-70b").with_values({"steps": 2})))["phases_s"]
+    found = cs.summary(infinity("70b"))["phases_s"]
     assert found["swap_in"] == pytest.approx(324.7, rel=0.12)
     assert found["swap_out"] + found["update"] < 0.12 * 324.7
-    trace = run_point(load_job("zero-infinity-70b").with_values({"steps": 2})).trace
+    trace = infinity("70b").trace
     mine = trace[(trace["step"] == 1) & (trace["rank"] == 0)]
     works = mine[mine["name"].isin(["scale gradients", "cpu adam"])]
     assert 2.5 < (works["end_ns"] - works["start_ns"]).sum() / 1e9 < 9

@@ -63,6 +63,20 @@ def test_a_superchip_gains(sequences: int, tail: int, least: float) -> None:
     assert gain(("micro_batch", sequences), ("global_batch", sequences), tail=tail) > least
 
 
+def test_a_superchip_gains_more_over_what_runs_as_zero_offload() -> None:
+    """DeepSpeed's code updates, casts and copies in turn, which long passes hide no better."""
+    batch = (("micro_batch", 16), ("global_batch", 16))
+    code = seconds("superoffload-5b-baseline", *batch, ("plan.offload.policy", "zero-2-offload"))
+    assert 1.5 < code / seconds("superoffload-5b", *batch, ("plan.offload.tail", 5)) < 2
+
+
+@pytest.mark.parametrize("topology", ["hgx-h20", "dgx-h100"])
+def test_what_is_shipped_gains_nothing_behind_pcie(topology: str) -> None:
+    """DeepSpeed issue 7966, on its machine and on one with short passes: code against code."""
+    values = (("topology", topology), ("plan.dp", 8), ("plan.zero", 3), ("micro_batch", 1), ("global_batch", 8))
+    assert seconds("zero-offload-qwen3-14b", *values) < 1.2 * seconds("superoffload-qwen3-14b", *values)
+
+
 @pytest.mark.parametrize("sequences", [8, 16])
 @pytest.mark.parametrize("tail", [0, 5])
 def test_eight_h20_gain_little(sequences: int, tail: int) -> None:

@@ -236,7 +236,10 @@ def test_another_table_is_named_as_such(tmp_path: Path) -> None:
 
 
 def test_a_group_is_judged_by_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calibration is replaced by one that notes what it sees, and shows it in the launch that it returns."""
+    """Calibration is replaced by one that notes what it sees, and shows it in the launch that it returns.
+
+    First it sees the rows of one node, then for each group those of others that its nodes or its network have.
+    """
     seen: list[set[str]] = []
 
     def calibrate(rows: list[prediction.Measured], start: Calibration) -> Calibration:
@@ -249,10 +252,11 @@ def test_a_group_is_judged_by_the_others(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(left_out, "calibrate", calibrate)
     done: list[float] = []
-    path = write(tmp_path, *ROWS, REFUSED["does not run on its cluster"], REFUSED["no time"])
+    fourth = "g,four,lab C,H100,1,8,8,,all_reduce,,1048576,60,high"
+    path = write(tmp_path, *ROWS, fourth, REFUSED["does not run on its cluster"], REFUSED["no time"])
     report = cs.validate(path, leave_out="group", progress=done.append)
-    assert seen == [{"d", "e", "f"}, {"a", "b", "e", "f"}, {"a", "b", "d"}]  # c is of low confidence
-    assert done == pytest.approx([2 / 6, 4 / 6, 1])
+    assert seen == [{"a", "b", "f", "g"}, {"g"}, {"e"}, {"d"}, {"a", "b"}]  # c is of low confidence
+    assert done == pytest.approx([2 / 7, 4 / 7, 6 / 7, 1])
     for row in report.rows:
         if row.status == "refused":
             assert row.left_out_error is None
@@ -263,7 +267,7 @@ def test_a_group_is_judged_by_the_others(tmp_path: Path, monkeypatch: pytest.Mon
     assert all("left_out" in family for family in report.answer()["families"].values())
     seen.clear()
     cs.validate(path, leave_out="source")
-    assert seen == [{"d", "e", "f"}, {"a", "b", "f"}, {"a", "b", "d", "e"}]
+    assert seen == [{"a", "b", "f", "g"}, {"g"}, set(), {"a", "b"}]
 
 
 def test_others_tell_what_a_group_would_take(tmp_path: Path) -> None:

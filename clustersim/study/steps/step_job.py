@@ -10,6 +10,7 @@ from clustersim.study.steps.job_card import CardJob, card_job
 from clustersim.study.steps.layout import LAYER_TIME, layout_of
 from clustersim.study.steps.machine import Machine, attention_kernels, machine_of
 from clustersim.study.steps.number_format import dtype_of
+from clustersim.study.steps.packed import documents_of
 from clustersim.study.steps.published_hardware import find_card
 from clustersim.study.steps.recipes import recipe_of
 from clustersim.study.steps.refusal import REASONS, RefusedError
@@ -35,6 +36,8 @@ class StepJob:
         with dp
     global_batch, micro_batch, seq_len : int
     dtype : str
+    seq_lens : str or tuple[int, ...]
+        of the documents that sequences are packed with
     one_layer : bool
         only the passes of one layer are timed
     """
@@ -46,6 +49,7 @@ class StepJob:
     micro_batch: int
     seq_len: int
     dtype: str
+    seq_lens: str | tuple[int, ...] = "fixed"
     one_layer: bool = False
 
     @property
@@ -79,6 +83,7 @@ class StepJob:
             dtype=self.dtype,
             num_devices=self.num_ranks,
             devices=self.machine.devices(self.num_ranks),
+            seq_lens=self.seq_lens,
         )
 
 
@@ -131,6 +136,7 @@ def place(row: StepRow) -> MeasuredStep:
     machine, by_machine, known = machine_of(row, layout.num_ranks)
     dtype, by_dtype = dtype_of(row, profile)
     model, by_model = model_of(row, layout.seq_len)
+    seq_lens, by_documents = documents_of(row)
     job = StepJob(
         machine=machine,
         model=model,
@@ -139,13 +145,14 @@ def place(row: StepRow) -> MeasuredStep:
         micro_batch=layout.micro_batch,
         seq_len=layout.seq_len,
         dtype=dtype,
+        seq_lens=seq_lens,
         one_layer=row.metric == LAYER_TIME,
     )
     return MeasuredStep(
         row=own,
         job=job,
         profile=profile,
-        assumptions=(*by_machine, *by_profile, *by_recipe, *by_model, *by_dtype, *layout.assumptions),
+        assumptions=(*by_machine, *by_profile, *by_recipe, *by_model, *by_dtype, *by_documents, *layout.assumptions),
         known_network=known,
         published=published and layout.published,
     )

@@ -12,7 +12,7 @@ from clustersim.workload.layers.kernels import (
     linear_weight_gradient,
     weight_gradient_nbytes,
 )
-from clustersim.workload.layers.loss import kept_logits_nbytes, loss_backward, loss_forward, loss_workspace
+from clustersim.workload.layers.loss import LOSS, kept_logits_nbytes, loss_backward, loss_forward, loss_workspace
 from clustersim.workload.layers.piece import Piece, serial
 from clustersim.workload.matrix import Matrix
 from clustersim.workload.op import Collective, Compute
@@ -78,8 +78,8 @@ def loss(shard: Shard) -> Block:
     forward, backward = loss_workspace(shard)
     return Block(
         kind="loss",
-        forward=serial(Compute(name="loss forward", kind="head", kernels=loss_forward(shard))),
-        backward=serial(Compute(name="loss backward", kind="head", kernels=loss_backward(shard))),
+        forward=serial(Compute(name=LOSS[0], kind="head", kernels=loss_forward(shard))),
+        backward=serial(Compute(name=LOSS[1], kind="head", kernels=loss_backward(shard))),
         kept=kept_logits_nbytes(shard),
         forward_workspace=forward,
         backward_workspace=backward,

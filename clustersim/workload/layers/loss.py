@@ -6,7 +6,10 @@ from clustersim.hardware.kernel import Kernel
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.shard import Shard
 
-__all__ = ["kept_logits_nbytes", "loss_backward", "loss_forward", "loss_workspace"]
+__all__ = ["LOSS", "kept_logits_nbytes", "loss_backward", "loss_forward", "loss_workspace"]
+
+LOSS = ("loss forward", "loss backward")
+"""Names of its ops."""
 
 _ROWS_FORWARD, _ROWS_BACKWARD = 12, 6
 """Operators of ``parallel`` on one number a row."""

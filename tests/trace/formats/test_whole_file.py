@@ -78,9 +78,9 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.parametrize(
     "command",
     [
-        ["export", "llama-2-7b-tp8-dp2", "--format", "chrome"],
-        ["export", "llama-2-7b-tp8-dp2", "--format", "parquet"],
-        ["export", "llama-2-7b-tp8-dp2", "--format", "hta"],
+        ["export", "mpt-7b-fsdp", "--format", "chrome"],
+        ["export", "mpt-7b-fsdp", "--format", "parquet"],
+        ["export", "mpt-7b-fsdp", "--format", "hta"],
         ["plot", "topology", "dgx-h100"],
     ],
     ids=lambda command: "-".join(command[:1] + command[-1:]),
