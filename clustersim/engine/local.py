@@ -168,6 +168,8 @@ def _launch(op: HostLaunch, cpu: CPU) -> dict[Provenance, float]:
     spent = (
         (forward, op.forward),
         (f"{forward}_backward", op.backward),
+        ("expert", op.experts),
+        ("expert_backward", op.experts_backward),
         ("operator", op.operators),
         ("collective", op.collectives),
         ("compiled", op.compiled),

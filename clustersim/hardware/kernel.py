@@ -36,6 +36,8 @@ class Kernel:
         none
     count : int
         identical launches, one after the other
+    looped : int
+        launches beyond the first that one call makes for it, in a loop over experts
     form : str
         which kernel of its kind, where one name is not enough: of a pass over memory ``norm``, ``softmax``,
         ``activation`` or ``rope``, of attention ``flash-2``, ``cudnn`` and so on; empty for the usual one
@@ -58,6 +60,7 @@ class Kernel:
     k: int = 0
     batch: int = 1
     count: int = 1
+    looped: int = 0
     form: str = ""
     backward: bool = False
     aligned: bool = True

@@ -28,6 +28,8 @@ class LaunchTimes:
     module, module_backward : float
         a kernel of a framework whose layers also choose formats and kernels by themselves (Transformer Engine under
         Megatron-Core) [s]
+    expert, expert_backward : float
+        a further kernel of a module that launches one for each expert, with what lists of experts take in Python [s]
     collective : float
         a collective or message of a communication library, called through a tensor library [s]
     compiled : float
@@ -51,6 +53,8 @@ class LaunchTimes:
     layer_backward: Annotated[float, Unit("s")]
     module: Annotated[float, Unit("s")]
     module_backward: Annotated[float, Unit("s")]
+    expert: Annotated[float, Unit("s")]
+    expert_backward: Annotated[float, Unit("s")]
     collective: Annotated[float, Unit("s")]
     compiled: Annotated[float, Unit("s")]
     entry: Annotated[float, Unit("s")]

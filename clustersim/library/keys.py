@@ -21,7 +21,9 @@ from clustersim.library.values import (
     Wholes,
     Word,
 )
+from clustersim.workload.captured import CAPTURED
 from clustersim.workload.context import METHODS
+from clustersim.workload.expert_kernels import ExpertKernels
 from clustersim.workload.fusion import FUSED, FUSIONS, LOSSES
 from clustersim.workload.host_calls import LAUNCHES
 from clustersim.workload.optimizer import OPTIMIZERS
@@ -227,6 +229,14 @@ KEYS: Mapping[str, Key] = {
     "plan.logged_losses": Key(Whole(0, 2**4), "times that cross-entropy is computed once more for a log", 0),
     "plan.unaligned": Key(
         Word(get_args(UnalignedUnits)), "units for 16-bit products whose sides are no multiples of 16 bytes", "matrix"
+    ),
+    "plan.expert_kernels": Key(
+        Word(get_args(ExpertKernels)), "products of a rank's experts: one kernel for all, or one for each", "grouped"
+    ),
+    "plan.cuda_graphs": Key(
+        Names(f"some of {', '.join(CAPTURED)}", CAPTURED),
+        "parts of layers that are graphs by themselves, with plan.launch layers or modules",
+        (),
     ),
     "plan.launch": Key(
         Word(LAUNCHES),

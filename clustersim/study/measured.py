@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.library.topologies import communication_of, load_topology
+from clustersim.library.topologies import communication_of, fabric_of, load_topology
 from clustersim.readers.collective_rows import CollectiveRow
+from clustersim.study.published_network import read_network
 from clustersim.topology.topology import Topology
 
 __all__ = ["CLOCKS", "MACHINES", "Clock", "Measured", "Refused", "locate"]
@@ -131,7 +132,8 @@ def locate(rows: Iterable[CollectiveRow]) -> tuple[list[Measured], list[Refused]
     """Find the cluster of each row.
 
     Ranks take the first GPUs of each node, as many on each as the row says, else as many as fit. In a scale-up domain
-    of several boards (NVL72) nodes are filled one after the other, whatever the number of boards.
+    of several boards (NVL72) nodes are filled one after the other, whatever the number of boards. Between nodes are the
+    ports that the row's words tell of, or where they tell of none the card's own.
     """
     placed: list[Measured] = []
     refused = []
@@ -148,6 +150,8 @@ def locate(rows: Iterable[CollectiveRow]) -> tuple[list[Measured], list[Refused]
             refused.append(Refused(row=row, reason=f"{per_node} ranks on a node of {size} GPUs, {card}"))
             continue
         num_nodes = -(-row.num_ranks // per_node)
+        if num_nodes > 1:
+            changes = {**changes, **_network_changes(row, card, changes, size)}
         topology = _load(card, num_nodes, tuple(changes.items()))
         devices = (size * np.arange(num_nodes)[:, None] + np.arange(per_node)).reshape(-1)[: row.num_ranks]
         about = f"{row.source} {row.algo} {row.notes}"
@@ -166,6 +170,12 @@ def locate(rows: Iterable[CollectiveRow]) -> tuple[list[Measured], list[Refused]
         )
         placed.append(one)
     return placed, refused
+
+
+def _network_changes(row: CollectiveRow, card: str, changes: Mapping[str, object], size: int) -> Mapping[str, object]:
+    network = read_network(row.inter_link, size)
+    fabric = fabric_of(card, **changes)
+    return (network.changes(fabric, size) if network and fabric else None) or {}
 
 
 @cache

@@ -13,6 +13,7 @@ from clustersim.library.keys import KEYS
 from clustersim.library.values import Refused
 from clustersim.workload.context import Method
 from clustersim.workload.exchange import Dispatch
+from clustersim.workload.expert_kernels import ExpertKernels
 from clustersim.workload.fusion import FUSED, Loss
 from clustersim.workload.host_calls import Launching
 from clustersim.workload.optimizers.separate import UpdateKernels
@@ -58,7 +59,7 @@ class Profile:
         weights are split, where nothing is said about sharding
     fusion, loss, launch, wait_norm, wait_layers, clip, update_kernels
         as in a plan
-    repeat_heads, batch_first, flat_parameters, logged_losses, unaligned
+    repeat_heads, batch_first, flat_parameters, logged_losses, unaligned, expert_kernels
         as in a plan
     recompute_early_stop : bool
         as in a plan
@@ -107,6 +108,7 @@ class Profile:
     flat_parameters: bool = False
     logged_losses: int = 0
     unaligned: UnalignedUnits = "matrix"
+    expert_kernels: ExpertKernels = "grouped"
     repeats: tuple[str, ...] = ()
     overlap_refresh: bool = True
     overlap_p2p: bool = True
@@ -153,6 +155,7 @@ class Profile:
             "repeat_heads": self.repeat_heads,
             "logged_losses": self.logged_losses,
             "unaligned": self.unaligned,
+            "expert_kernels": self.expert_kernels,
         }
         if self.gradient_dtype is not None:
             found["gradient_dtype"] = self.gradient_dtype

@@ -15,11 +15,12 @@ FUSIONS: Mapping[str, str] = {
     "softmax": "mask, softmax and dropout of unfused attention",
     "loss": "what stands between the reductions of cross-entropy over a split vocabulary",
     "gradients": "the product of a weight's gradient and its sum over micro-batches",
+    "bias": "the product of a weight's gradient and that of its bias",
     "residual_norm": "a residual addition and the norm after it; backward, a norm and the sum of two gradients",
 }
 """Chain by name -> what is one kernel where it is listed, and one an operator else."""
 
-FUSED = ("norm", "activation", "residual", "rope", "softmax", "loss", "gradients")
+FUSED = ("norm", "activation", "residual", "rope", "softmax", "loss", "gradients", "bias")
 """What hand-written kernels fuse, as Megatron-LM's and Transformer Engine's; a compiler fuses all of :data:`FUSIONS`.
 
 Layers that have no name here, such as experts and latent attention, are taken to be fused.

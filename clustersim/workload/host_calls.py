@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.hardware.kernel import Kernel
 from clustersim.workload.arrays import Arrays
+from clustersim.workload.captured import is_captured
 from clustersim.workload.host_waits import is_forward
 from clustersim.workload.layers.loss import LOSS
 from clustersim.workload.op import Collective, Compute, HostLaunch, Op
 
-__all__ = ["LAUNCHES", "WAITS", "Calls", "Launching", "calls_of", "entry_calls", "host_launch", "num_launches"]
+__all__ = [
+    "LAUNCHES",
+    "WAITS",
+    "Calls",
+    "Launching",
+    "calls_of",
+    "captured_ops",
+    "entry_calls",
+    "graph_calls",
+    "host_launch",
+    "num_launches",
+]
 
 Launching = Literal["none", "eager", "layers", "modules", "compiled", "cuda_graphs"]
 LAUNCHES = get_args(Launching)
@@ -23,7 +36,10 @@ Calls: TypeAlias = NDArray[np.int64]
 
 _IN_LAYER = ("tp", "cp", "ep")
 _BY_LAYERS = ("layers", "modules")
-_KINDS = ("forward", "backward", "operators", "collectives", "compiled", "entries", "graphs", "waits")
+_KINDS = (
+    *("forward", "backward", "experts", "experts_backward", "operators", "collectives"),
+    *("compiled", "entries", "graphs", "waits"),
+)
 """Kinds of calls as :class:`HostLaunch` names them, in the order of the columns."""
 
 WAITS = _KINDS.index("waits")
@@ -31,7 +47,7 @@ WAITS = _KINDS.index("waits")
 
 def num_launches(arrays: Arrays) -> NDArray[np.int64]:
     """Kernels of each op, shape (n,); a collective or message is one."""
-    of = [sum(kernel.count for kernel in op.kernels) if isinstance(op, Compute) else 1 for op in arrays.ops]
+    of = [sum(map(_issued, op.kernels)) + _looped(op.kernels) if isinstance(op, Compute) else 1 for op in arrays.ops]
     return np.array(of, dtype=np.int64)[arrays.op]
 
 
@@ -41,7 +57,13 @@ def host_launch(name: str, launching: Launching, calls: Sequence[int]) -> HostLa
     return HostLaunch(name=name, kind=launching, **of)
 
 
-def calls_of(arrays: Arrays, order: NDArray[np.int64], part: NDArray[np.int64], launching: Launching) -> Calls:
+def calls_of(
+    arrays: Arrays,
+    order: NDArray[np.int64],
+    part: NDArray[np.int64],
+    launching: Launching,
+    captured: NDArray[np.bool_],
+) -> Calls:
     """Calls that issue each of some ops.
 
     The optimizer, and cross-entropy beside layers in Python, are operators: no layer's code stands around their
@@ -56,6 +78,9 @@ def calls_of(arrays: Arrays, order: NDArray[np.int64], part: NDArray[np.int64], 
         the ops
     part : NDArray[int64], shape (m,)
         numbers the parts of passes in which parts of one product stand together
+    launching : str
+    captured : NDArray[bool], shape (n,)
+        ops that graphs hold, see :func:`captured_ops`, which are not called by themselves
 
     Returns
     -------
@@ -63,9 +88,16 @@ def calls_of(arrays: Arrays, order: NDArray[np.int64], part: NDArray[np.int64], 
     """
     again = _exchanged_again(arrays, order, part)
     phases = len(arrays.phases)
-    code, which = np.unique((arrays.op[order] * phases + arrays.phase[order]) * 2 + again, return_inverse=True)
+    kind = arrays.op[order].astype(np.int64) * phases + arrays.phase[order]
+    code, which = np.unique(kind * 4 + captured[order] * 2 + again, return_inverse=True)
     rows = [
-        _calls(arrays.ops[k // 2 // phases], arrays.phases[k // 2 % phases], launching, again=bool(k % 2))
+        _calls(
+            arrays.ops[k // 4 // phases],
+            arrays.phases[k // 4 % phases],
+            launching,
+            captured=bool(k & 2),
+            again=bool(k & 1),
+        )
         for k in code.tolist()
     ]
     table: Calls = np.stack(rows)[which.reshape(-1)]
@@ -85,10 +117,9 @@ def _exchanged_again(arrays: Arrays, order: NDArray[np.int64], part: NDArray[np.
     return again
 
 
-def _calls(op: Op, phase: str, launching: Launching, *, again: bool) -> Calls:
+def _calls(op: Op, phase: str, launching: Launching, *, captured: bool, again: bool) -> Calls:
     """Calls that issue an op; ``again``: a further part of a collective."""
     updates = phase == "optimizer"
-    captured = launching == "cuda_graphs" and not updates
     by_lines = updates or (launching in _BY_LAYERS and isinstance(op, Compute) and op.name in LOSS)
     where = "operators" if by_lines else "forward" if is_forward(op, phase) else "backward"
     if isinstance(op, Collective):
@@ -99,15 +130,41 @@ def _calls(op: Op, phase: str, launching: Launching, *, again: bool) -> Calls:
     if captured:
         return _row({})
     compiled = launching == "compiled" and not updates
-    passes = sum(kernel.count for kernel in op.kernels if kernel.kind == "memory" and compiled)
-    return _row({"compiled": passes, where: sum(kernel.count for kernel in op.kernels) - passes})
+    passes = sum(_issued(kernel) for kernel in op.kernels if kernel.kind == "memory" and compiled)
+    experts = "experts_backward" if where == "backward" else "experts"
+    return _row({"compiled": passes, where: sum(map(_issued, op.kernels)) - passes, experts: _looped(op.kernels)})
+
+
+def captured_ops(arrays: Arrays, launching: Launching, cuda_graphs: Sequence[str]) -> NDArray[np.bool_]:
+    """Ops that graphs hold, shape (n,): all but the update's, or those of some modules of layers."""
+    updates = np.array([phase == "optimizer" for phase in arrays.phases], dtype=bool)[arrays.phase]
+    if launching == "cuda_graphs":
+        return ~updates
+    of = np.array([is_captured(op, cuda_graphs) for op in arrays.ops], dtype=bool)[arrays.op]
+    found: NDArray[np.bool_] = of & ~updates & (arrays.layer >= 0)
+    return found
+
+
+def _issued(kernel: Kernel) -> int:
+    """Launches of a kernel that are calls of their own."""
+    return 1 if kernel.looped else kernel.count
+
+
+def _looped(kernels: Iterable[Kernel]) -> int:
+    """Launches of some kernels that loops over experts make."""
+    return sum(kernel.looped for kernel in kernels)
 
 
 def entry_calls(launching: Launching) -> Calls:
     """What entering a pass of a layer takes by itself."""
     if launching == "compiled":
         return _row({"entries": 1})
-    return _row({"graphs": 1, "forward": 1} if launching == "cuda_graphs" else {})
+    return graph_calls() if launching == "cuda_graphs" else _row({})
+
+
+def graph_calls() -> Calls:
+    """What replaying a graph takes: a module's call."""
+    return _row({"graphs": 1, "forward": 1})
 
 
 def _row(calls: dict[str, int]) -> Calls:

@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.workload.arrays import Arrays
-from clustersim.workload.host_calls import WAITS, Calls, Launching, calls_of, entry_calls, host_launch, num_launches
+from clustersim.workload.host_calls import (
+    WAITS,
+    Calls,
+    Launching,
+    calls_of,
+    captured_ops,
+    entry_calls,
+    graph_calls,
+    host_launch,
+    num_launches,
+)
 from clustersim.workload.host_waits import host_waits
 from clustersim.workload.issue_groups import IssueGroups, issue_groups
 from clustersim.workload.op import Compute
@@ -22,6 +32,7 @@ def issue(
     program: Program,
     launching: Launching,
     *,
+    cuda_graphs: Sequence[str] = (),
     fences: Mapping[int, Sequence[int]] | None = None,
     waits_in_layers: bool = False,
     waits_for_messages: bool = False,
@@ -56,6 +67,9 @@ def issue(
         of one step or several; its last op on ``host`` precedes the first of its next round
     launching : str
         of :data:`clustersim.workload.host_calls.LAUNCHES`; ``none``: nothing is added
+    cuda_graphs : Sequence[str], optional
+        modules of :data:`clustersim.workload.captured.CAPTURED` that are graphs by themselves: what a pass has of them
+        is replayed by one layer's call
     fences : Mapping[int, Sequence[int]], optional
         op -> ops whose end the host waits for before it issues it
     waits_in_layers : bool
@@ -80,15 +94,15 @@ def issue(
     arrays = program.arrays()
     if launching == "none" or not len(arrays):
         return
+    captured = captured_ops(arrays, launching, cuda_graphs)
     if waits_for_kernels:
         groups = issue_groups(arrays, {}, apart=True, hooks=False)
-        host = _in_turn(arrays, groups, launching)
+        host = _in_turn(arrays, groups, launching, captured)
     else:
         stops = host_waits(arrays, fences or {}, counts=launching != "cuda_graphs", layers=waits_in_layers)
         groups = issue_groups(arrays, stops, apart=waits_for_messages)
-        host = _ahead(arrays, groups, launching)
-    entered = groups.opens & (np.array(arrays.phases)[arrays.phase[groups.lead]] != "optimizer")
-    host.calls[host.opening] += entered[:, None] * entry_calls(launching)
+        host = _ahead(arrays, groups, launching, captured)
+    host.calls[host.opening] += _entered(arrays, groups, launching, captured)
     lead = groups.lead[host.group]
     rows = np.concatenate([arrays.phase[lead][:, None], host.calls], axis=1)
     kinds, which = np.unique(rows, axis=0, return_inverse=True)
@@ -102,6 +116,16 @@ def issue(
         program.add(
             host_launch("launch the rest", launching, host.rest.tolist()), stream="host", step=arrays.period - 1
         )
+
+
+def _entered(arrays: Arrays, groups: IssueGroups, launching: Launching, captured: NDArray[np.bool_]) -> Calls:
+    """What the host calls as it enters the pass of a layer that each group opens."""
+    entered = groups.opens & (np.array(arrays.phases)[arrays.phase[groups.lead]] != "optimizer")
+    calls: Calls = entered[:, None] * entry_calls(launching)
+    if launching != "cuda_graphs":
+        replayed = entered & np.logical_or.reduceat(captured[groups.order], groups.begin[:-1])
+        calls = calls + replayed[:, None] * graph_calls()
+    return calls
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -128,7 +152,7 @@ class _HostOps:
     rest: Calls
 
 
-def _ahead(arrays: Arrays, groups: IssueGroups, launching: Launching) -> _HostOps:
+def _ahead(arrays: Arrays, groups: IssueGroups, launching: Launching, captured: NDArray[np.bool_]) -> _HostOps:
     """A host that runs ahead makes calls behind a group's first kernel with those of the next group.
 
     Before it waits it makes them by themselves: what it waits for, it has issued.
@@ -136,7 +160,7 @@ def _ahead(arrays: Arrays, groups: IssueGroups, launching: Launching) -> _HostOp
     is_kernel = np.array([isinstance(op, Compute) for op in arrays.ops], dtype=bool)[arrays.op[groups.order]]
     bounds = np.stack([groups.begin[:-1], groups.first(is_kernel) + 1], axis=1).reshape(-1)
     part = np.repeat(np.arange(len(bounds)), np.diff(bounds, append=len(groups.order)))
-    by_part = _sums(calls_of(arrays, groups.order, part, launching), np.append(bounds, len(groups.order)))
+    by_part = _sums(calls_of(arrays, groups.order, part, launching, captured), np.append(bounds, len(groups.order)))
     calls, behind = by_part[::2], by_part[1::2]
     waiting = np.zeros(len(groups), dtype=bool)
     waiting[groups.waits[:, 1]] = True
@@ -154,9 +178,9 @@ def _ahead(arrays: Arrays, groups: IssueGroups, launching: Launching) -> _HostOp
     )
 
 
-def _in_turn(arrays: Arrays, groups: IssueGroups, launching: Launching) -> _HostOps:
+def _in_turn(arrays: Arrays, groups: IssueGroups, launching: Launching, captured: NDArray[np.bool_]) -> _HostOps:
     """A host that waits for all of the group before makes each group's calls before it."""
-    by_op = calls_of(arrays, groups.order, groups.group, launching)
+    by_op = calls_of(arrays, groups.order, groups.group, launching, captured)
     by_op[:, WAITS] += num_launches(arrays)[groups.order]
     calls = np.maximum(_sums(by_op, groups.begin), 0)
     last, every = groups.begin[-2], np.arange(len(groups))

@@ -76,6 +76,8 @@ class Quantisation:
         reads of a tensor that find its largest value before it can be cast
     copies : int
         times that a tensor is stored: by row for one product and by column for the other
+    together : bool
+        a kernel casts the tensors of all experts, not one of them
     promoted : bool
         products of the backward pass keep their sums in fp32; those of the forward pass accumulate fast
     """
@@ -84,6 +86,7 @@ class Quantisation:
     weights: Format
     searches: int = 0
     copies: int = 2
+    together: bool = False
     promoted: bool = False
 
     def cast_nbytes(self, elements: int, *, width: int) -> int:

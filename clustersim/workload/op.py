@@ -181,6 +181,8 @@ class HostLaunch:
         how the framework runs: ``eager``, ``layers``, ``modules``, ``compiled`` or ``cuda_graphs``
     forward, backward : int
         kernels of a model's passes that the framework issues one by one
+    experts, experts_backward : int
+        further kernels of these, each for one more expert
     operators : int
         of a tensor library outside of these passes: of the update, copies
     collectives : int
@@ -195,6 +197,8 @@ class HostLaunch:
     kind: str
     forward: int = 0
     backward: int = 0
+    experts: int = 0
+    experts_backward: int = 0
     operators: int = 0
     collectives: int = 0
     compiled: int = 0

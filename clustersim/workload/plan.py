@@ -10,6 +10,7 @@ from clustersim.units import Unit
 from clustersim.workload.checkpoint.policy import Checkpoint
 from clustersim.workload.context import Method
 from clustersim.workload.exchange import Dispatch
+from clustersim.workload.expert_kernels import ExpertKernels
 from clustersim.workload.fusion import FUSED, Loss
 from clustersim.workload.host_calls import Launching
 from clustersim.workload.offload.policy import OffloadPolicy
@@ -197,6 +198,11 @@ class ParallelPlan:
         say: matrix units, slower, or vector units as cuBLAS before CUDA 11.7
     launch : {"none", "eager", "layers", "modules", "compiled", "cuda_graphs"}
         how the host issues kernels, see :func:`clustersim.workload.issue.issue`; ``none``: they are there in time
+    cuda_graphs : tuple[str, ...]
+        with ``launch`` layers or modules: what is captured by itself as a CUDA graph and launched at once, of
+        :data:`clustersim.workload.captured.CAPTURED`
+    expert_kernels : {"grouped", "each"}
+        how the products of a rank's experts are launched, see :mod:`clustersim.workload.expert_kernels`
     wait_norm : bool
         with ``launch``: the host reads the norm of the gradients, or whether they are finite, before it issues the
         update
@@ -290,6 +296,8 @@ class ParallelPlan:
     logged_losses: int = 0
     unaligned: UnalignedUnits = "matrix"
     launch: Launching = "none"
+    cuda_graphs: tuple[str, ...] = ()
+    expert_kernels: ExpertKernels = "grouped"
     wait_norm: bool = False
     wait_layers: bool = False
     wait_messages: bool = False

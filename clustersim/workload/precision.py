@@ -104,7 +104,7 @@ RECIPES: Mapping[str, Recipe] = {
     ),
     "fp32": Recipe(name="fp32", weights="fp32", activations="fp32", gradients="fp32", products="fp32", master=None),
     "tf32": Recipe(name="tf32", weights="fp32", activations="fp32", gradients="fp32", products="tf32", master=None),
-    "fp8": _sixteen_bit("fp8", Quantisation(activations=_FP8, weights=_FP8, promoted=True)),
+    "fp8": _sixteen_bit("fp8", Quantisation(activations=_FP8, weights=_FP8, together=True, promoted=True)),
     "fp8_current": _sixteen_bit("fp8_current", Quantisation(activations=_FP8, weights=_FP8, searches=1, promoted=True)),
     "fp8_blockwise": _sixteen_bit(
         "fp8_blockwise",
@@ -112,7 +112,7 @@ RECIPES: Mapping[str, Recipe] = {
         moments="bf16",
     ),
     "mxfp8": _sixteen_bit("mxfp8", Quantisation(activations=_MXFP8, weights=_MXFP8)),
-    "nvfp4": _sixteen_bit("nvfp4", Quantisation(activations=_NVFP4, weights=_NVFP4, searches=1)),
+    "nvfp4": _sixteen_bit("nvfp4", Quantisation(activations=_NVFP4, weights=_NVFP4, searches=1, together=True)),
 }
 """Recipes by name.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from clustersim.workload.context import Context
+from clustersim.workload.expert_kernels import ExpertKernels
 from clustersim.workload.expert_shard import ExpertShard
 from clustersim.workload.fusion import FUSED, Loss
 from clustersim.workload.mask import Mask
@@ -57,6 +58,8 @@ class Shard:
         times that cross-entropy is computed once more for a log
     unaligned : {"matrix", "vector"}
         which units compute products of 16-bit operands that do not stand at multiples of 16 bytes
+    expert_kernels : {"grouped", "each"}
+        how the products of the rank's experts are launched
     dropout : bool
         on attention probabilities and on the output of both blocks
     experts : ExpertShard, optional
@@ -90,6 +93,7 @@ class Shard:
     loss: Loss = "parallel"
     logged_losses: int = 0
     unaligned: UnalignedUnits = "matrix"
+    expert_kernels: ExpertKernels = "grouped"
     experts: ExpertShard | None = None
     window: int | None = None
     context: Context = field(default_factory=Context)

@@ -160,6 +160,7 @@ def stage_program(
     issue(
         program,
         plan.launch,
+        cuda_graphs=plan.cuda_graphs,
         fences=fences,
         waits_in_layers=plan.wait_layers,
         waits_for_messages=plan.wait_messages,

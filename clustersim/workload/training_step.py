@@ -171,6 +171,7 @@ def shard_of(case: Case, plan: ParallelPlan) -> Shard:
         loss=plan.loss,
         logged_losses=plan.logged_losses,
         unaligned=plan.unaligned,
+        expert_kernels=plan.expert_kernels,
         context=case.context,
         repeats_heads=plan.repeat_heads,
         batch_first=plan.batch_first,

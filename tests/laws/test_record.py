@@ -101,7 +101,7 @@ def content(run: Result) -> list[bytes]:
     return kept + [rates.used.tobytes() + rates.time_ns.tobytes() + rates.name.encode() for rates in run.usage]
 
 
-@LAW
+@settings(LAW, max_examples=30)
 @given(data=st.data())
 def test_equal_inputs_give_equal_bytes(data: st.DataObject, cases: Any) -> None:
     case, fold = data.draw(cases(16)), data.draw(st.booleans())

@@ -93,9 +93,10 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "plan.wait_kernels": [(True, {}, False), (True, {"plan.launch": "modules"}, True)],
     "plan.launch": [("eager", {}, True)],
     "plan.fusion": [
-        (("loss", "gradients"), {}, False),
-        (("gradients",), {}, True),
-        (("loss", "gradients"), {"plan.dropout": True}, True),
+        (("loss", "gradients", "bias"), {}, False),
+        (("gradients", "bias"), {}, True),
+        (("loss", "gradients"), {}, True),
+        (("loss", "gradients", "bias"), {"plan.dropout": True}, True),
     ],
     "plan.loss": [("fused", {}, True)],
     "plan.clip": [(False, {}, True)],

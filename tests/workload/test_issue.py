@@ -19,6 +19,8 @@ from clustersim.workload.program import Program
 from clustersim.workload.training_step import training_step
 
 HOSTS = [launching for launching in LAUNCHES if launching != "none"]
+KINDS = ("forward", "backward", "experts", "experts_backward", "operators", "collectives", "compiled", "entries")
+KINDS += ("graphs", "waits")
 PLANS: list[dict[str, Any]] = [
     {"dp": 2},
     {"dp": 2, "fsdp": True, "recompute": "full"},
@@ -38,7 +40,7 @@ def calls(program: Program) -> Counter[str]:
     for k in arrays.op.tolist():
         op = arrays.ops[k]
         if isinstance(op, HostLaunch):
-            for name in ("forward", "backward", "operators", "collectives", "compiled", "entries", "graphs", "waits"):
+            for name in KINDS:
                 found[name] += getattr(op, name)
     return found
 
@@ -131,6 +133,50 @@ def test_graphs_and_compiled_regions_are_entered_once_a_pass(llama: Model) -> No
     compiled = calls(step(llama, dp=1, launch="compiled").programs[0])
     assert compiled["entries"] == graphs["graphs"]
     assert compiled["compiled"] > compiled["entries"]
+
+
+def test_modules_that_are_captured_are_one_call_a_pass(llama: Model) -> None:
+    plain, graphs = (step(llama, dp=1, launch="modules", cuda_graphs=of).programs[0] for of in ((), ("attn", "mlp")))
+    passes = 8 * 2 * llama.num_layers
+    before, after = calls(plain), calls(graphs)
+    assert after["graphs"] == passes
+    captured: Counter[str] = Counter()
+    arrays = plain.arrays()
+    for k in np.flatnonzero(arrays.layer >= 0).tolist():
+        op, phase = arrays.ops[arrays.op[k]], arrays.phases[arrays.phase[k]]
+        if isinstance(op, Compute) and phase != "optimizer":
+            captured[phase] += sum(kernel.count for kernel in op.kernels)
+    assert after["forward"] == before["forward"] - captured["forward"] + passes
+    assert after["backward"] == before["backward"] - captured["backward"]
+    assert after["operators"] == before["operators"]
+
+
+def test_experts_are_outside_of_graphs() -> None:
+    from clustersim.library.model import load_model
+
+    scopes = ("attn", "moe_router", "moe_preprocess")
+    plans = ({}, {"cuda_graphs": scopes}, {"cuda_graphs": scopes, "expert_kernels": "each"})
+    plain, graphs, each = (
+        calls(
+            training_step(
+                load_model("mixtral-8x7b"),
+                ParallelPlan(dp=2, ep=2, launch="modules", **plan),  # type: ignore[arg-type]
+                global_batch=2,
+                micro_batch=1,
+                seq_len=128,
+            ).programs[0]
+        )
+        for plan in plans
+    )
+    layers = 32
+    assert plain["collectives"] - graphs["collectives"] == layers  # counts of tokens
+    # a call to sort, two products, an activation and a call to sort back, and the graph's own
+    assert 6 * layers <= graphs["forward"] < plain["forward"] - 5 * layers
+    assert graphs["waits"] == plain["waits"]
+    # two products of three further experts forward, four backward
+    assert each["experts"] == 2 * 3 * layers
+    assert each["experts_backward"] == 4 * 3 * layers
+    assert each["forward"] == graphs["forward"]
 
 
 def test_gradients_are_reduced_where_they_are_whole(gpt: Model) -> None:

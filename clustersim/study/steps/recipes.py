@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clustersim.readers.step_rows import StepRow
+from clustersim.study.steps.graph_recipes import GRAPH_RECIPES
 from clustersim.study.steps.offload_recipes import OFFLOAD_RECIPES
 from clustersim.study.steps.recipe import LAYOUT, Recipe
 
@@ -26,7 +27,7 @@ def recipe_of(row: StepRow) -> tuple[StepRow, dict[str, Any], tuple[str, ...], b
     switches: dict[str, Any] = {}
     assumptions = []
     published = True
-    for recipe in (*_RECIPES, *OFFLOAD_RECIPES):
+    for recipe in (*_RECIPES, *GRAPH_RECIPES, *OFFLOAD_RECIPES):
         if not recipe.fits(row):
             continue
         row, given = recipe.filled(row)
@@ -132,9 +133,9 @@ _RECIPES: tuple[Recipe, ...] = (
     *(
         Recipe(
             words=(source, model, gpu, precision),
-            switches={"launch": "none", "schedule": "interleaved-overlapped"},
-            origin=f"{_CONFIGS}/{path}: cuda_graph_impl full_iteration, one launch a step, and moe_a2a_overlap; "
-            "Megatron-Bridge pull requests 3983, 4226 and 4249",
+            switches={"launch": "none", "expert_kernels": "grouped", "schedule": "interleaved-overlapped"},
+            origin=f"{_CONFIGS}/{path}: cuda_graph_impl full_iteration, one launch a step, moe_a2a_overlap and "
+            "NVTE_CUTEDSL_FUSED_GROUPED_MLP; Megatron-Bridge pull requests 3983, 4226 and 4249",
         )
         for source, precision in (
             ("megatron bridge performance summary 26.06", "mxfp8"),

@@ -76,11 +76,16 @@ _GPT: Mapping[str, Any] = {
     "norm_bias": True,
 }
 _ARCHITECTURES: tuple[tuple[str, Mapping[str, Any]], ...] = (
+    ("llm-foundry", _GPT),
     ("bloom", {**_GPT, "positions": "alibi", "embedding_norm": True}),
     ("mpt", {"norm": "layernorm", "positions": "alibi", "tied_embeddings": True}),
     ("nemotron", {"norm": "layernorm", "positions": "rope", "tied_embeddings": False}),
 )
-"""Words of a model's name -> what its columns do not tell. Gated ones are otherwise LLaMA's kind, the others GPT's."""
+"""Words of a source or a model's name -> what its columns do not tell. Gated ones are otherwise LLaMA's kind, others
+GPT's.
+
+llm-foundry's tables give numbers of parameters, which are those with biases and learned positions: its configurations
+name neither ALiBi nor ``no_bias``, which the MPT models that were published have."""
 
 _LLAMA: Mapping[str, Any] = {"norm": "rmsnorm", "positions": "rope", "tied_embeddings": False}
 
@@ -121,7 +126,8 @@ def _whole_model(row: StepRow, seq_len: int) -> tuple[Model, list[str]]:
     if row.hidden and row.heads and row.hidden % row.heads:
         raise RefusedError("numbers", f"hidden {row.hidden} is no multiple of {row.heads} heads")
     gated = bool(row.gated_mlp)
-    words, other = next(((w, a) for w, a in _ARCHITECTURES if w in name), ("", _LLAMA if gated else _GPT))
+    told = f"{row.source.lower()} {name}"
+    words, other = next(((w, a) for w, a in _ARCHITECTURES if w in told), ("", _LLAMA if gated else _GPT))
     kind = words or ("llama" if gated else "gpt")
     try:
         model = Model(

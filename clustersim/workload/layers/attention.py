@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.kept import Kept, kept_nbytes
+from clustersim.workload.layers.bias_gradient import bias_gradient
 from clustersim.workload.layers.block import Block, Part
 from clustersim.workload.layers.context.passes import core_backward, core_forward, core_workspace
 from clustersim.workload.layers.core import Core
@@ -112,12 +113,14 @@ def _backward(shard: Shard, core: Core) -> tuple[Piece, ...]:
     for kernel in dropout_backward(shard):
         writing.kernels(name, kernel)
     writing.product(name, shard, out, of_gradient=True)
-    writing.kernels(weights, *linear_weight_gradient(shard, *out), weight=True)
+    summed = bias_gradient(shard, shard.model.attention_output_bias * out[1], tokens=shard.rows)
+    writing.kernels(weights, *linear_weight_gradient(shard, *out), *summed, weight=True)
     writing.part(core_backward(core))
     for kernel in _between(shard, passes=3):
         writing.kernels(name, kernel)
     writing.product(name, shard, qkv, of_gradient=True)
-    writing.kernels(weights, *linear_weight_gradient(shard, *qkv), weight=True)
+    summed = bias_gradient(shard, shard.model.qkv_bias * qkv[1], tokens=shard.tokens)
+    writing.kernels(weights, *linear_weight_gradient(shard, *qkv), *summed, weight=True)
     return writing.pieces()
 
 

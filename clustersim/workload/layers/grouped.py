@@ -25,7 +25,9 @@ def grouped(
 
     Its tiles are dealt to the device together. FLOP and bytes are those of all experts. As rows of each the mean
     counts: few tokens fill few rows of a tile, and what unequal shares leave unfilled is not told apart. What is cast
-    is cast in one pass over all tokens.
+    is cast in one pass over all tokens. A product for each expert by itself takes the device no longer, since several
+    streams keep it filled; casts of each then follow one another, after a search for the largest value where the
+    format has one scale a tensor.
 
     Parameters
     ----------
@@ -45,6 +47,7 @@ def grouped(
     casts = product(shard, features_in, features_out, tokens=sum(tokens))[:-1] if cast else ()
     shares = [(product(shard, features_in, features_out, tokens=n)[-1], k) for n, k in Counter(tokens).items() if n]
     num_experts = sum(count for _, count in shares)
+    each = shard.expert_kernels == "each"
     mean = product(shard, features_in, features_out, tokens=-(-sum(tokens) // num_experts))[-1]
     together = replace(
         mean,
@@ -52,5 +55,14 @@ def grouped(
         nbytes=sum(count * one.nbytes for one, count in shares),
         read_back=sum(count * one.read_back for one, count in shares),
         batch=num_experts,
+        looped=num_experts - 1 if each else 0,
     )
+    quantisation = shard.recipe.quantisation
+    if each and quantisation is not None and not quantisation.together:
+        casts = tuple(_cut(one, num_experts * (1 + quantisation.searches)) for one in casts)
     return (*casts, together)
+
+
+def _cut(cast: Kernel, count: int) -> Kernel:
+    """The pass over all tokens as ``count`` kernels."""
+    return replace(cast, nbytes=-(-cast.nbytes // count), count=count, looped=count - 1)

@@ -31,12 +31,18 @@ def mamba(shard: Shard) -> Block:
     """A Mamba or Mamba-2 mixer in place of attention; ranks split its channels.
 
     Version 1 makes step sizes and the vectors of the state from its channels, so that ranks sum these, and their
-    gradients, in the middle of the block. In version 2 they come from the projection in, a part of the groups a rank.
+    gradients, in the middle of the block. In version 2 they come from the projection in, a part of the groups a rank,
+    and the backward pass runs the convolution again in place of keeping its result.
 
     Raises
     ------
     ValueError
         when the model has no mixer
+
+    References
+    ----------
+    ``state-spaces/mamba``, ``ops/triton/ssd_combined.py``, ``MambaSplitConv1dScanCombinedFn``, which the mixer of
+    Megatron-LM calls too.
     """
     scan = _scan(shard)
     matrices = _matrices(shard, scan.mamba)
@@ -75,9 +81,9 @@ def mamba_kept(shard: Shard) -> tuple[Kept, ...]:
     tensors = [
         Kept("mamba input", _KIND, operand(shard.rows * h), part="norm"),
         Kept("projected channels", _KIND, w * matrices["mamba_in"][1]),
-        Kept("channels after the convolution", _KIND, w * scan.conv_channels),
     ]
     if scan.mamba.version == 1:
+        tensors.append(Kept("channels after the convolution", _KIND, w * scan.conv_channels))
         tensors.append(Kept("vectors of the state", _KIND, w * matrices["mamba_select"][1]))
         tensors.append(Kept("step sizes", _KIND, w * scan.inner))
     else:
@@ -129,7 +135,8 @@ def _backward(scan: Scan, matrices: dict[str, tuple[int, int]]) -> tuple[Piece, 
     name, weights = f"{_KIND} backward", f"{_KIND} weight gradient"
     writing.kernels(name, *dropout_backward(shard), *linear_input_gradient(shard, *matrices["mamba_out"]), after=())
     writing.kernels(weights, *linear_weight_gradient(shard, *matrices["mamba_out"]), weight=True)
-    writing.kernels(name, *_gate(scan, passes=6), *scan.backward())
+    again = (scan.convolution(passes=2),) if scan.mamba.version == 2 else ()
+    writing.kernels(name, *_gate(scan, passes=6), *again, *scan.backward())
     if scan.mamba.version == 1:
         step, select = matrices["mamba_step"], matrices["mamba_select"]
         gradient = writing.kernels(name, *linear_input_gradient(shard, *step))

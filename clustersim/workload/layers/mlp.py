@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.kept import Kept, kept_nbytes
+from clustersim.workload.layers.bias_gradient import bias_gradient
 from clustersim.workload.layers.block import Block, Part
 from clustersim.workload.layers.kernels import (
     dropout_backward,
@@ -98,12 +99,14 @@ def _forward(shard: Shard, activation: tuple[Kernel, ...]) -> tuple[Piece, ...]:
 
 def _backward(shard: Shard, activation: tuple[Kernel, ...]) -> tuple[Piece, ...]:
     (first, second), writing, name = _matrices(shard), Writing("mlp"), "mlp backward"
-    weights = "mlp weight gradient"
+    weights, biased = "mlp weight gradient", shard.model.mlp_bias
     for kernel in dropout_backward(shard):
         writing.kernels(name, kernel)
     writing.product(name, shard, second, of_gradient=True)
-    writing.kernels(weights, *linear_weight_gradient(shard, *second), weight=True)
+    summed = bias_gradient(shard, biased * second[1], tokens=shard.rows)
+    writing.kernels(weights, *linear_weight_gradient(shard, *second), *summed, weight=True)
     writing.kernels(name, *activation)
     writing.product(name, shard, first, of_gradient=True)
-    writing.kernels(weights, *linear_weight_gradient(shard, *first), weight=True)
+    summed = bias_gradient(shard, biased * first[1], tokens=shard.tokens)
+    writing.kernels(weights, *linear_weight_gradient(shard, *first), *summed, weight=True)
     return writing.pieces()

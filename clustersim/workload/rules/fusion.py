@@ -22,6 +22,7 @@ def fusion_notes(case: Case) -> Iterator[str]:
         "softmax": plan.attention == "unfused" and bool(parts.get("attention")),
         "loss": plan.loss == "parallel" and model.head,
         "gradients": True,
+        "bias": model.qkv_bias or model.attention_output_bias or model.mlp_bias,
         "residual_norm": True,
     }
     different = given ^ set(FUSED)

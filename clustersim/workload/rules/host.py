@@ -45,5 +45,7 @@ def host_notes(case: Case) -> Iterator[str]:
     for name in ("wait_norm", "wait_layers", "wait_messages", "wait_kernels"):
         if getattr(plan, name) and plan.launch == "none":
             yield f"plan.{name}: no effect without plan.launch"
+    if plan.cuda_graphs and plan.launch not in ("layers", "modules"):
+        yield "plan.cuda_graphs: no effect without plan.launch layers or modules"
     if plan.wait_messages and plan.launch != "none" and plan.pp == 1:
         yield "plan.wait_messages: no effect with pp 1"

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from clustersim.faults import Fault, nearest_name
+from clustersim.workload.captured import CAPTURED
 from clustersim.workload.case import Case
 from clustersim.workload.context import METHODS
+from clustersim.workload.expert_kernels import ExpertKernels
 from clustersim.workload.fusion import FUSIONS, LOSSES
 from clustersim.workload.host_calls import LAUNCHES
 from clustersim.workload.optimizer import OPTIMIZERS
@@ -51,6 +53,7 @@ def word_faults(case: Case) -> Iterator[Fault]:
         ("plan.launch", plan.launch, LAUNCHES),
         ("plan.loss", plan.loss, LOSSES),
         ("plan.unaligned", plan.unaligned, get_args(UnalignedUnits)),
+        ("plan.expert_kernels", plan.expert_kernels, get_args(ExpertKernels)),
         ("plan.update_kernels", plan.update_kernels, UPDATE_KERNELS),
     ]
     optional = {f"plan.{name}": getattr(plan, name) for name in ("gradient_dtype", "gather_dtype", "reduce_dtype")}
@@ -59,6 +62,7 @@ def word_faults(case: Case) -> Iterator[Fault]:
         ("plan.recompute_modules", plan.recompute_modules, tuple(MODULES)),
         ("plan.zeropp", plan.zeropp, PARTS),
         ("plan.fusion", plan.fusion, tuple(FUSIONS)),
+        ("plan.cuda_graphs", plan.cuda_graphs, CAPTURED),
     )
     for key, listed, names in lists:
         if isinstance(listed, list | tuple):

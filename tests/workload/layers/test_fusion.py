@@ -100,7 +100,8 @@ def test_softmax_by_operators(gpt: Model, new_shard: New, dropout: bool) -> None
     shard = new_shard(gpt, attention="unfused", dropout=dropout)
     scores = shard.micro_batch * shard.heads * shard.seq_len**2
     more = {
-        way: nbytes(attention(replace(shard, fusion=LINE_BY_LINE)), way) - nbytes(attention(shard), way) for way in WAYS
+        way: nbytes(attention(replace(shard, fusion=(*LINE_BY_LINE, "bias"))), way) - nbytes(attention(shard), way)
+        for way in WAYS
     }
     # forward 2w + (w + 4) + (4 + w) in place of 2w, backward (w + 4) + (8 + w) of 3w; dropout the same either way
     assert more == {"forward": (12 - 4 + 4) * scores, "backward": (16 - 6) * scores}
@@ -147,9 +148,10 @@ def test_a_loss_over_a_split_vocabulary_line_by_line(llama: Model, new_shard: Ne
 
 
 def test_less_fusion_is_never_less_traffic(llama: Model, new_shard: New) -> None:
+    biased = replace(llama, qkv_bias=True, attention_output_bias=True, mlp_bias=True)
     for name in FUSED:
         less = tuple(other for other in FUSED if other != name)
-        whole, part = (new_shard(llama, attention="unfused", dropout=True, fusion=f) for f in (FUSED, less))
+        whole, part = (new_shard(biased, attention="unfused", dropout=True, fusion=f) for f in (FUSED, less))
         blocks = [(maker(whole), maker(part)) for maker in (norm, middle_norm, residual, mlp, attention, loss_of)]
         traffic = [(nbytes(a, way), nbytes(b, way)) for a, b in blocks for way in WAYS]
         assert all(b >= a for a, b in traffic)
@@ -162,6 +164,17 @@ def test_each_logged_loss_is_one_more_by_operators(llama: Model, new_shard: New)
     logged = replace(shard, logged_losses=2)
     assert nbytes(loss_of(logged), "forward") - nbytes(loss_of(shard), "forward") == 2 * 14 * logits
     assert passes(loss_of(logged), "backward") == passes(loss_of(shard), "backward")
+
+
+def test_gradients_of_biases_read_those_of_the_outputs(llama: Model, new_shard: New) -> None:
+    """2 bytes a token and feature: 3 h and h in attention, the wide side and h in the MLP, where there are biases."""
+    biased = replace(llama, qkv_bias=True, attention_output_bias=True, mlp_bias=True)
+    less = tuple(name for name in FUSED if name != "bias")
+    whole, apart = new_shard(biased), new_shard(biased, fusion=less)
+    for maker, features in ((attention, whole.qkv_features), (mlp, whole.mlp_in_features)):
+        more = nbytes(maker(apart), "backward") - nbytes(maker(whole), "backward")
+        assert more == 2 * whole.tokens * (features + llama.hidden)
+        assert maker(new_shard(llama, fusion=less)) == maker(new_shard(llama))
 
 
 def test_gradients_that_are_added_by_a_pass_of_their_own(llama: Model, new_shard: New) -> None:

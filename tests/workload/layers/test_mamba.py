@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from clustersim.workload.layers.block import Block
-from clustersim.workload.layers.mamba import mamba
+from clustersim.workload.layers.mamba import mamba, mamba_kept
 from clustersim.workload.model import Model
-from clustersim.workload.op import Collective
+from clustersim.workload.op import Collective, Compute
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.shape.mamba import Mamba
 from clustersim.workload.shard import Shard
@@ -108,3 +108,15 @@ def test_a_hybrid_has_the_sublayer_of_each_letter(hybrid: Model) -> None:
     names = {"M": "mamba", "*": "attention", "-": "mlp"}
     assert found == {layer: names[letter] for layer, letter in enumerate(hybrid.layout)}
     assert program.resident["gpu/weights"] == 2 * hybrid.num_parameters
+
+
+def test_version_2_convolves_again_in_place_of_keeping(model: Model, new_shard: Callable[..., Shard]) -> None:
+    assert model.mamba is not None
+    shard = new_shard(model)
+    kept = {tensor.name for tensor in mamba_kept(shard)}
+    channels = 2 * TOKENS * model.mamba.conv_channels
+    block = mamba(shard)
+    kernels = [kernel for piece in block.backward if isinstance(piece.op, Compute) for kernel in piece.op.kernels]
+    again = [kernel for kernel in kernels if kernel.kind == "memory" and kernel.nbytes == 2 * channels]
+    assert ("channels after the convolution" in kept) == (model.mamba.version == 1)
+    assert len(again) == (model.mamba.version == 2)
