@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from array import array
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.engine.flat import Flat
+from clustersim.engine.flat import Flat, int32
+from clustersim.engine.knot import Knots, find_ties
 from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, STRUNG, Lane, Rendezvous
 from clustersim.engine.local import paths
 from clustersim.engine.role import Role
@@ -19,32 +21,55 @@ from clustersim.workload.op import Compute, HostWork
 __all__ = ["lanes_of", "meetings_of"]
 
 
-def lanes_of(scene: Scene, rounds: Sequence[int]) -> list[Lane]:
+def lanes_of(scene: Scene, rounds: Sequence[int], varying: Collection[int] = ()) -> list[Lane]:
     """The lanes of a scene; equal ops on equal devices share their durations.
 
     Parameters
     ----------
     rounds : Sequence[int]
         times that each job plays its programs
+    varying : Collection[int]
+        resources whose capacity may change
     """
-    cast: dict[tuple[object, ...], tuple[list[int], dict[int, int], Strands]] = {}
+    knots, demands, own = Knots(), dict[object, int](), _own(scene, varying)
+    cast: dict[tuple[object, ...], tuple[array[int], dict[int, int], Strands]] = {}
     lanes = []
-    for spec in scene.lanes:
+    for spec, mine in zip(scene.lanes, own, strict=True):
         role = scene.system.role(spec.program, rounds[spec.job])
         taken = _sms_taken(scene, spec, role.flat)
         alone = _joint_alone(scene, spec, role)
         if scene.system.noise is not None:
             signatures, kind = _noisy(scene, spec, role), np.arange(len(role.flat))
-            lanes.append(
-                Lane(spec, role, signatures, kind.tolist(), *_ends(spec, role, signatures, kind, taken, alone))
-            )
+            ends = _ends(spec, role, signatures, kind, taken, alone, None)
+            lanes.append(Lane(spec, role, signatures, int32(kind), *ends, own=mine))
             continue
         code = _code(spec.signatures)
-        key = (spec.program, spec.kind, role.rounds, *code, taken.tobytes(), alone.tobytes(), id(spec.crowded))
+        asked = _asked(scene, spec, role, mine, demands, knots)
+        key = (
+            *(spec.program, spec.kind, role.rounds, *code, taken.tobytes(), alone.tobytes(), id(spec.crowded)),
+            *(asked.number.tobytes(), asked.ns.tobytes(), asked.lane),
+        )
         if key not in cast:
-            cast[key] = _ends(spec, role, spec.signatures, role.op, taken, alone)
-        lanes.append(Lane(spec, role, spec.signatures, role.op_list, *cast[key]))
+            cast[key] = _ends(spec, role, spec.signatures, role.op, taken, alone, asked)
+        lanes.append(Lane(spec, role, spec.signatures, role.op_array, *cast[key], own=mine))
     return lanes
+
+
+def _own(scene: Scene, varying: Collection[int]) -> list[tuple[int, ...]]:
+    """By lane the resources of fixed capacity that only itself uses, and collectives that it takes part in."""
+    users: dict[int, set[int]] = {}
+    for number, spec in enumerate(scene.lanes):
+        for resource in {r for signature in spec.signatures if signature for r, _, _ in signature.demands}:
+            users.setdefault(resource, {number}).intersection_update({number})
+    for meeting in scene.rendezvous:
+        members = {number for number, _ in meeting.members}
+        for resource in {r for signature in meeting.signatures for r, _, _ in signature.demands}:
+            users.setdefault(resource, set(members)).intersection_update(members)
+    own: list[list[int]] = [[] for _ in scene.lanes]
+    for resource in sorted(users.keys() - set(varying)):
+        for number in users[resource]:
+            own[number].append(resource)
+    return [tuple(resources) for resources in own]
 
 
 def _code(signatures: Sequence[Signature | None]) -> list[int]:
@@ -59,7 +84,7 @@ def _noisy(scene: Scene, spec: LaneSpec, role: Role) -> list[Signature | None]:
     factors = scene.system.noise.factors(spec.job, rank, role.step, role.place)
     computes = [isinstance(op, Compute | HostWork) for op in role.arrays.ops]
     signatures: list[Signature | None] = []
-    for k, factor in zip(role.op_list, factors.tolist(), strict=True):
+    for k, factor in zip(role.op_array, factors.tolist(), strict=True):
         signature = spec.signatures[k]
         if signature is not None and signature.ns and computes[k]:
             ns = max(1, round(signature.ns * factor))
@@ -76,7 +101,8 @@ def _ends(
     kind: NDArray[np.int64],
     taken: NDArray[np.float64],
     alone: NDArray[np.int64],
-) -> tuple[list[int], dict[int, int], Strands]:
+    asked: Asked | None,
+) -> tuple[array[int], dict[int, int], Strands]:
     """By op its duration where nothing can change it, else how its end is found; the same for ops behind pools."""
     flat = role.flat
     ns = np.array(_code(signatures), dtype=np.int64)[kind]
@@ -103,22 +129,86 @@ def _ends(
     ns[joint] = alone[joint]
     granted = {k: int(ns[k]) for k in flat.pooled}
     ns[list(granted)] = POOLED
-    strands = _strands(
-        spec, flat, ns, duration[kind], np.array([0 if s is None else s.sm_ns for s in signatures])[kind]
-    )
-    return ns.tolist(), granted, strands
+    sm_ns = np.array([0 if s is None else s.sm_ns for s in signatures])[kind]
+    strands = _strands(spec, flat, ns, np.where(alone >= 0, alone, duration[kind]), sm_ns, taken, asked)
+    return array("q", ns.tobytes()), granted, strands
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """What knots of a lane are told by, beside the times of their ops.
+
+    Attributes
+    ----------
+    number : NDArray[int64], shape (ops,)
+        a number for what each op asks of the lane's own resources; -1 where it asks for anything else, or waits for
+        other lanes
+    ns : NDArray[int64], shape (ops,)
+        how long collectives take alone [ns]
+    lane : tuple[int, ...]
+        SMs of the device, capacities of these resources [B/s]
+    knots : Knots
+    """
+
+    number: NDArray[np.int64]
+    ns: NDArray[np.int64]
+    lane: tuple[int, ...]
+    knots: Knots
 
 
 def _strands(
-    spec: LaneSpec, flat: Flat, ns: NDArray[np.int64], duration: NDArray[np.int64], sm_ns: NDArray[np.int64]
+    spec: LaneSpec,
+    flat: Flat,
+    ns: NDArray[np.int64],
+    duration: NDArray[np.int64],
+    sm_ns: NDArray[np.int64],
+    taken: NDArray[np.float64],
+    asked: Asked | None,
 ) -> Strands:
     """The strands of a lane; in ``ns`` their ops are coded so."""
-    plain = (ns >= 0) | (ns == SLOWED)
-    plain[list(flat.giving)] = False
+    single = (ns >= 0) | (ns == SLOWED)
+    single[list(flat.giving)] = False
     slowed = ns == SLOWED
-    strands = find_strands(flat, plain, np.where(slowed, duration, ns), np.where(slowed, sm_ns, 0), spec.num_sms)
-    ns[strands.ops] = STRUNG
+    ties = None
+    if asked is not None:
+        times = np.where(ns >= 0, ns, np.maximum(duration, asked.ns))
+        tied = ((ns == ELASTIC) | (ns == COLLECTIVE)) & (asked.number >= 0) & (times > 0)
+        tied[list(flat.giving)] = False
+        made_of = np.stack([np.minimum(ns, 0), times, sm_ns, taken.astype(np.int64), asked.number], axis=1)
+        ties = find_ties(flat, single, tied, single & ~slowed, made_of, asked.lane, asked.knots)
+    strands = find_strands(
+        flat,
+        single,
+        np.where(slowed, duration, ns),
+        np.where(slowed, sm_ns, 0),
+        spec.num_sms,
+        ties,
+        asked.knots if asked is not None else Knots(),
+    )
+    ns[strands.on_strands()] = STRUNG
     return strands
+
+
+def _asked(
+    scene: Scene, spec: LaneSpec, role: Role, own: Sequence[int], known: dict[object, int], knots: Knots
+) -> Asked:
+    place = {resource: k for k, resource in enumerate(own)}
+
+    def number(signature: Signature | None) -> int:
+        if signature is None or signature.phases or any(r not in place for r, _, _ in signature.demands):
+            return -1
+        asks = tuple((place[r], load, weight) for r, load, weight in signature.demands)
+        return known.setdefault((asks, signature.peak_load, signature.num_flows), len(known))
+
+    asked = np.array([number(signature) for signature in spec.signatures], dtype=np.int64)[role.op]
+    ns = np.zeros(len(role.flat), dtype=np.int64)
+    for slot, ops in zip(role.flat.slots, role.flat.slot_ops, strict=True):
+        meeting = scene.rendezvous[spec.rendezvous[slot]]
+        if len(meeting.members) == 1:
+            script = scene.system.blocks[meeting.block].script
+            asked[ops] = np.resize(np.array([number(s) for s in meeting.signatures])[script], len(ops))
+            ns[ops] = np.resize(np.array([s.ns for s in meeting.signatures])[script], len(ops))
+    return Asked(asked, ns, (spec.num_sms, *(scene.capacity[r] for r in own)), knots)
 
 
 def _joint_alone(scene: Scene, spec: LaneSpec, role: Role) -> NDArray[np.int64]:
@@ -154,8 +244,8 @@ def meetings_of(scene: Scene, lanes: list[Lane]) -> list[Rendezvous]:
             lane = lanes[number]
             rounds = lane.flat.rounds
             at = lane.flat.slots.index(slot) if slot in lane.flat.slots else -1
-            members.append((lane, lane.flat.slot_ops[at] if at >= 0 else []))
-        meetings.append(Rendezvous(spec, np.tile(script, rounds).tolist(), members))
+            members.append((lane, lane.flat.slot_ops[at] if at >= 0 else array("i")))
+        meetings.append(Rendezvous(spec, int32(np.tile(script, rounds)), members))
     for lane in lanes:
         lane.rendezvous = [meetings[lane.spec.rendezvous[slot]] for slot in lane.flat.slots]
     return meetings

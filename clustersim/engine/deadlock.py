@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from clustersim.engine.lane import Lane
 from clustersim.workload.op import Collective
 
@@ -50,9 +52,9 @@ def wait_for(engine: Engine) -> list[str]:
 def _first_blocked(engine: Engine) -> tuple[Lane, int] | None:
     for lane in engine.lanes:
         if lane.spec.job in engine.launched and lane not in engine.cancelled:
-            for i, end in enumerate(lane.end):
-                if end < 0:
-                    return lane, i
+            blocked = np.flatnonzero(np.frombuffer(lane.end, dtype=np.int64) < 0)
+            if len(blocked):
+                return lane, int(blocked[0])
     return None
 
 

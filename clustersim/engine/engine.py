@@ -3,16 +3,19 @@
 At an instant all completions are collected first, then what they make ready, then the grants of pools in key order;
 this repeats until the instant is quiet, and then every touched component of the shared resources is solved once. So the
 order in which events were inserted never matters.
+
+A plain op ends when it was said to, whatever happens: its end is told ahead to those that wait for it and is no event.
 """
 
 from __future__ import annotations
 
-import gc
 import time
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import simpy
 from simpy.events import NORMAL, URGENT, Event, EventPriority
 
@@ -24,6 +27,8 @@ from clustersim.engine.scene import ONE, Scene, Signature
 from clustersim.engine.sharing import Activity, Sharing
 from clustersim.engine.stores import Stores
 from clustersim.engine.strand import Stretch
+from clustersim.engine.untied import History, keep_course, tell_rates, untie
+from clustersim.garbage import uncollected
 
 __all__ = ["Engine"]
 
@@ -93,9 +98,9 @@ class Engine:
         self.env = simpy.Environment()
         self.sharing = Sharing(scene.capacity)
         self.stores = Stores(scene.store_capacity)
-        self.lanes = lanes_of(scene, rounds)
+        self.lanes = lanes_of(scene, rounds, (varying or {}).values())
         self.rendezvous = meetings_of(scene, self.lanes)
-        self.history: dict[tuple[Any, int, int], list[tuple[int, int, int]]] = {}
+        self.history: History = {}
         self.turns: dict[tuple[Any, int], list[int]] = {}
         self.launched: dict[int, int] = {}
         self.cancelled: set[Lane] = set()
@@ -105,11 +110,13 @@ class Engine:
         self._limits = limits or Limits()
         self._shuffle = shuffle
         self._progress = progress
-        self._timed: dict[int, list[tuple[Lane, int]]] = {}
+        self._timed: dict[int, list[tuple[Lane, int]]] = {}  # ops that start then, and ends that give back to pools
         self._active: dict[int, list[Activity | Stretch]] = {}
         self._special: list[tuple[Lane, int]] = []
         self._elastic: list[tuple[Lane, int]] = []
         self._recapped: dict[Lane, None] = {}
+        self._handled = -1  # the last instant
+        self._told = 0  # the last end that was told ahead
         self._callbacks: list[Any] = [self._instant]
         self._check_at = min(256, self._limits.num_events)
         self._wall_end = time.monotonic() + self._limits.wall_s
@@ -136,11 +143,16 @@ class Engine:
         self.cancelled |= gone
         for waiting in (self._special, self._elastic):
             waiting[:] = [(lane, j) for lane, j in waiting if lane not in gone]
+        for lane in gone:
+            self._untie_all(lane, now)
         stopped = {
             activity
             for then, bucket in self._active.items()
             for activity in bucket
-            if activity.due == then and type(activity) is Activity and activity.owner.spec.job == job
+            if activity.held == then
+            and activity.due >= 0
+            and type(activity) is Activity
+            and activity.owner.spec.job == job
         }
         stopped_at = {
             (activity.owner, activity.number): (activity.signature.phase, activity.due) for activity in stopped
@@ -152,11 +164,16 @@ class Engine:
         for lane in gone:
             self._cut_stretches(lane, now)
             lane.running.clear()
-            lane.taken = 0
+            lane.taken = lane.num_joined = 0
+            lane.watched = None
             lane.gives = None
-            lane.successors = [[]] * len(lane.end)  # what is still on the clock releases nothing
+            lane.first_target = array(
+                "i", bytes(4 * len(lane.first_target))
+            )  # what is still on the clock releases nothing
             for i, begun in enumerate(lane.start):
-                if begun >= 0 and (lane.end[i] < 0 or lane.end[i] > now):
+                if begun > now or begun == now > self._handled:  # it was told ahead
+                    lane.start[i] = lane.end[i] = -1
+                elif begun >= 0 and (lane.end[i] < 0 or lane.end[i] > now):
                     self._cut(lane, i, stopped_at, now)
                     lane.end[i] = now
         self.stores.forget(gone)
@@ -165,8 +182,8 @@ class Engine:
     def _cut_stretches(self, lane: Lane, now: int) -> None:
         """Leave strands as they are now, their ops in progress as plain ones."""
         for stretch in lane.stretches:
-            place, _ = stretch.place(now, begun=False)
-            lane.played.append((stretch.first, place + 1, stretch.since, stretch.taken))
+            stretch.play(stretch.place(now, begun=False)[0] + 1)
+            stretch.unbend()
             stretch.due = -1
         lane.stretches.clear()
         lane.write(now)
@@ -231,6 +248,7 @@ class Engine:
 
         self.env.schedule(_Instant([handle]), priority=URGENT, delay=when - self.env.now)
 
+    @uncollected()
     def run(self) -> None:
         """Play until nothing is left, or until the limit of simulated time.
 
@@ -243,16 +261,14 @@ class Engine:
         """
         if self._limits.simulated_s < float("inf"):
             self.env.schedule(_Instant([self._too_long]), _LAST, round(self._limits.simulated_s * 1e9))
-        # the loop makes many small objects and no cycles: the collector would walk them for nothing
-        collecting = gc.isenabled()
-        gc.disable()
         try:
             self.env.run()
+            if self._told > self.env.now:
+                self.env.run(until=self._told)
         finally:
-            if collecting:
-                gc.enable()
             self._write()
         waiting = wait_for(self)
+        self._let_go()
         if waiting:
             raise Deadlock(waiting)
 
@@ -262,12 +278,25 @@ class Engine:
         stuck = self._active.get(_NEVER, ())
         return [activity for activity in stuck if type(activity) is Activity and activity.due == _NEVER]
 
+    def _let_go(self) -> None:
+        """Undo references in a circle, so that all of a run goes with its last user and needs no collector."""
+        self._callbacks.clear()
+        for lane in self.lanes:
+            lane.rendezvous.clear()
+
     # --- instants ----------------------------------------------------------------------------------------------
 
     def _write(self) -> None:
         """Bring starts and ends of all lanes up to now."""
+        now = int(self.env.now)
         for lane in self.lanes:
-            lane.write(int(self.env.now))
+            lane.write(now)
+            starts = np.frombuffer(lane.start, dtype=np.int64)
+            if (ahead := starts > now).any():  # stopped before what was told ahead
+                starts[ahead] = np.frombuffer(lane.end, dtype=np.int64)[ahead] = -1
+            for place, begin in lane.untold:
+                tell_rates(lane, place, begin, now, self.history)
+            lane.untold.clear()
 
     def _too_long(self, _: Event) -> None:
         self._write()
@@ -286,37 +315,24 @@ class Engine:
     def _instant(self, _: Event) -> None:
         now: int = self.env.now  # type: ignore[assignment]  # whole nanoseconds throughout
         self.num_events += 1
+        self._handled = now
         timed, active, special, elastic = self._timed, self._active, self._special, self._elastic
         shuffle = self._shuffle
         while True:
-            ended = timed.pop(now, None)
-            if ended is not None:
+            come = timed.pop(now, None)
+            if come is not None:
                 if shuffle is not None:
-                    shuffle(ended)
-                schedule, event, callbacks = self.env.schedule, _Instant, self._callbacks
-                # inlined for speed: a plain op, which ends when it was said to, releases plain ops
-                for lane, i in ended:
-                    waits = lane.waits
-                    if lane.gives is not None and i in lane.gives:
-                        self.stores.give(lane, i)
-                    for j in lane.successors[i]:
-                        waits[j] -= 1
-                        if not waits[j]:
-                            took = lane.ns[j]
-                            if took >= 0:
-                                then = now + took
-                                lane.start[j] = now
-                                lane.end[j] = then
-                                if then in timed:
-                                    timed[then].append((lane, j))
-                                else:
-                                    timed[then] = [(lane, j)]
-                                    if then not in active:
-                                        schedule(event(callbacks), NORMAL, took)
-                            elif took in _LATE:
-                                elastic.append((lane, j))
-                            else:
-                                special.append((lane, j))
+                    shuffle(come)
+                for lane, j in come:
+                    if self.cancelled and lane in self.cancelled:
+                        continue
+                    if lane.end[j] == now:
+                        self.stores.give(lane, j)
+                        self._release(lane, j, now, now)
+                    elif lane.ns[j] in _LATE:
+                        elastic.append((lane, j))
+                    else:
+                        special.append((lane, j))
             finished = active.pop(now, None) if active else None
             if finished is not None:
                 if shuffle is not None:
@@ -325,9 +341,11 @@ class Engine:
                     if activity.due == now:
                         activity.due = -1
                         if isinstance(activity, Stretch):
-                            self._end_stretch(activity)
+                            self._end_stretch(activity, now)
                         else:
                             self._finish(activity, now)
+                    elif activity.due > now and activity.held == now:  # it was slowed since
+                        self._push(activity, now, activity.due - now)
             if special:
                 starting, special = special, []
                 self._special = special
@@ -364,7 +382,13 @@ class Engine:
                 self._progress(now)
 
     def _push(self, activity: Activity | Stretch, now: int, took: int) -> None:
-        then = activity.due = min(now + took, _NEVER)
+        then = now + took
+        if then > _NEVER:
+            then = _NEVER
+        activity.due = then
+        if now < activity.held <= then:
+            return
+        activity.held = then
         active = self._active
         if then in active:
             active[then].append(activity)
@@ -373,29 +397,60 @@ class Engine:
             if then not in self._timed and then != _NEVER:
                 self.env.schedule(_Instant(self._callbacks), NORMAL, took)
 
-    def _release(self, lane: Lane, i: int) -> None:
-        if lane.gives is not None and i in lane.gives:
-            self.stores.give(lane, i)
-        waits = lane.waits
-        for j in lane.successors[i]:
-            waits[j] -= 1
-            if not waits[j]:
-                if lane.ns[j] in _LATE:
+    def _release(self, lane: Lane, i: int, at: int, now: int) -> None:
+        """An op ends at ``at``, which may be later than now: what waits for nothing else starts then."""
+        waits, behind, ns, targets, first = lane.waits, lane.behind, lane.ns, lane.targets, lane.first_target
+        ends: list[tuple[int, int]] = []
+        while True:
+            for j in targets[first[i] : first[i + 1]]:
+                if at > now and behind[j] < at:
+                    behind[j] = at
+                waits[j] -= 1
+                if waits[j]:
+                    continue
+                took, begin = ns[j], behind[j]
+                if begin < now:
+                    begin = now
+                if took >= 0:
+                    end = begin + took
+                    lane.start[j] = begin
+                    lane.end[j] = end
+                    if lane.gives is not None and j in lane.gives:
+                        self._plan(lane, j, end, now)
+                    else:
+                        ends.append((j, end))
+                elif took == STRUNG and not lane.strands.slowed[lane.strands.at[j]]:
+                    ends.append(lane.play(j, begin))
+                elif begin > now:
+                    self._plan(lane, j, begin, now)
+                elif took in _LATE:
                     self._elastic.append((lane, j))
                 else:
                     self._special.append((lane, j))
+            if at > self._told:
+                self._told = at
+            if not ends:
+                return
+            i, at = ends.pop()
+
+    def _plan(self, lane: Lane, j: int, then: int, now: int) -> None:
+        """Look at an op at an instant, now or later."""
+        if then in self._timed:
+            self._timed[then].append((lane, j))
+        else:
+            self._timed[then] = [(lane, j)]
+            if then not in self._active:
+                self.env.schedule(_Instant(self._callbacks), NORMAL, then - now)
 
     def _begin(self, lane: Lane, j: int, kind: int, now: int) -> None:
         if kind >= 0:
             then = now + kind
             lane.start[j] = now
             lane.end[j] = then
-            if then in self._timed:
-                self._timed[then].append((lane, j))
+            if lane.gives is not None and j in lane.gives:
+                self._plan(lane, j, then, now)
             else:
-                self._timed[then] = [(lane, j)]
-                if then not in self._active:
-                    self.env.schedule(_Instant(self._callbacks), NORMAL, kind)
+                self._release(lane, j, then, now)
         elif kind in _LATE:
             self._elastic.append((lane, j))
         elif kind == COLLECTIVE:
@@ -412,50 +467,120 @@ class Engine:
         activity = Activity(lane, j, signature, cap, now)  # type: ignore[arg-type]
         lane.start[j] = now
         lane.running[j] = activity
+        if lane.strands.has_knots:
+            self._come_near(lane, j)
         if activity.demands:
             self.sharing.add(activity)
         self._push(activity, now, took)
 
     def _begin_stretch(self, lane: Lane, j: int, now: int) -> None:
-        stretch = Stretch(lane, lane.strands.at[j], now, lane.taken)
+        if not lane.strands.slowed[lane.strands.at[j]]:
+            self._release(lane, *lane.play(j, now), now)
+            return
+        if lane.strands.has_knots:
+            if lane.watched is not None and lane.strands.at[j] == lane.watched[0] + 1:
+                keep_course(lane, self.history)
+            self._come_near(lane, j)
+        alone = not (lane.running or lane.num_joined or lane.stretches)
+        stretch = Stretch(lane, lane.strands.at[j], now, lane.taken, alone=alone)
         lane.stretches[stretch] = None
         self._push(stretch, now, stretch.end - now)
 
-    def _end_stretch(self, stretch: Stretch) -> None:
-        lane, strands, first = stretch.lane, stretch.strands, stretch.first
-        last = strands.stop[first]
-        lane.played.append((first, last, stretch.since, stretch.taken))
+    def _end_stretch(self, stretch: Stretch, now: int) -> None:
+        lane = stretch.lane
+        stretch.unbend()
+        stretch.play(stretch.last)
         del lane.stretches[stretch]
-        self._release(lane, int(strands.ops[last - 1]))
+        strands, last = stretch.strands, stretch.last
+        if strands.has_knots:
+            if lane.stretches:
+                self._recapped[lane] = None
+            elif strands.is_unknown(last) and self._is_quiet(lane) and lane.is_open(last, now):
+                lane.watched = last, now
+        self._release(lane, strands.ops[last - 1], now, now)
 
     def _go_on(self, lane: Lane, now: int) -> None:
-        """SMs were taken from strands in progress or given back: what is left of them goes on at its new speed."""
+        """What runs beside strands in progress has changed: what is left of them goes on at its new speed."""
         strands = lane.strands
         for stretch in list(lane.stretches):
             place, begun = stretch.place(now, begun=True)
-            if stretch.taken == lane.taken or place >= strands.slowed[place]:
+            if place >= strands.slowed[place]:
                 continue
-            if place > stretch.first:
-                lane.played.append((stretch.first, place, stretch.since, stretch.taken))
-            op = int(strands.ops[place])
-            if begun == now or not strands.is_slowed(place):
-                stretch.first, stretch.since, stretch.taken = place, begun, lane.taken
-                self._push(stretch, now, stretch.end - now)
-            else:
-                del lane.stretches[stretch]
-                stretch.due = -1
+            alone = self._is_quiet(lane, but=stretch)
+            if stretch.taken == lane.taken and stretch.alone == alone:
+                continue
+            if strands.knot[place] >= 0:
+                self._untie(stretch, place, begun, now)
+                continue
+            if stretch.taken != lane.taken:
+                self._bend(stretch, place, begun, now)
+            stretch.alone = alone
+            stretch.last = lane.reach(place, now, alone=alone)
+            self._push(stretch, now, stretch.end - now)
+
+    def _bend(self, stretch: Stretch, place: int, begun: int, now: int) -> None:
+        """SMs were taken from a strand or given back."""
+        lane, strands = stretch.lane, stretch.strands
+        if place >= stretch.first:
+            stretch.unbend()
+            stretch.play(place)
+            op = strands.ops[place]
+            stretch.first, stretch.since = place, begun
+            if begun < now and strands.is_slowed(place):
                 signature = lane.unshared[lane.kind[op]]
                 assert signature is not None
-                took, cap = signature.beside(stretch.taken, lane.num_sms)
-                activity = lane.running[op] = Activity(lane, op, signature, cap, begun)
+                stretch.bent = Activity(lane, op, signature, signature.beside(stretch.taken, lane.num_sms)[1], begun)
                 lane.start[op] = begun
-                self._push(activity, now, begun + took - now)
+                stretch.first = place + 1
+        bent, stretch.taken = stretch.bent, lane.taken
+        if bent is not None:
+            _, rate = bent.signature.beside(lane.taken, lane.num_sms)
+            if rate != bent.rate:
+                self._rate(bent, rate, now)
+            stretch.since = bent.since + -(-bent.left // bent.rate)
+
+    # --- knots -------------------------------------------------------------------------------------------------
+
+    def _is_quiet(self, lane: Lane, but: Stretch | None = None) -> bool:
+        """Whether nothing but a stretch runs on a lane that could slow it, or be slowed."""
+        return not (lane.running or lane.num_joined or len(lane.stretches) > (but is not None))
+
+    def _come_near(self, lane: Lane, j: int) -> None:
+        """An op of a lane begins: what else runs there is no longer alone."""
+        if lane.stretches:
+            self._recapped[lane] = None
+        if lane.watched is not None:
+            base = lane.strands.ops[lane.watched[0]]
+            if not base <= j < lane.strands.ops[lane.watched[0] + 1]:
+                lane.watched = None
+
+    def _untie_all(self, lane: Lane, now: int) -> None:
+        """Play the knots in progress on a lane op by op from now on."""
+        for stretch in list(lane.stretches):
+            place, begun = stretch.place(now, begun=False)
+            if place >= stretch.first and lane.strands.knot[place] >= 0:
+                self._untie(stretch, place, begun, now, begun=False)
+
+    def _untie(self, stretch: Stretch, place: int, since: int, now: int, *, begun: bool = True) -> None:
+        """Something came near a knot in progress: it goes on op by op from where it is."""
+        tell_rates(stretch.lane, place, since, now, self.history)
+        plain, others = untie(stretch, place, since, now, begun=begun)
+        for j in plain:
+            self._release(stretch.lane, j, stretch.lane.end[j], now)
+        for activity in others:
+            if activity.demands:
+                self.sharing.add(activity)
+                self.sharing.look_at(activity)
+            self._push(activity, now, activity.since + -(-activity.left // activity.rate) - now)
 
     def _meet(self, meeting: Rendezvous, k: int, now: int) -> None:
         """The last member has arrived: the collective starts for all."""
         signature = meeting.signatures[meeting.script[k]]
         for lane, ops in meeting.members:
             lane.start[ops[k]] = now
+            lane.num_joined += 1
+            if lane.strands.has_knots:
+                self._come_near(lane, ops[k])
             if signature.num_sms:
                 lane.taken += signature.num_sms
                 if lane.running or lane.stretches:
@@ -480,7 +605,9 @@ class Engine:
         if type(owner) is Lane:
             owner.end[k] = now
             del owner.running[k]
-            self._release(owner, k)
+            if owner.stretches and owner.strands.has_knots:
+                self._recapped[owner] = None
+            self._ended(owner, k, now)
             return
         signature = activity.signature
         if signature.then is not None:
@@ -490,11 +617,16 @@ class Engine:
         num_sms = signature.num_sms
         for lane, ops in owner.members:
             lane.end[ops[k]] = now
-            if num_sms:
-                lane.taken -= num_sms
-                if lane.running or lane.stretches:
-                    self._recapped[lane] = None
-            self._release(lane, ops[k])
+            lane.num_joined -= 1
+            lane.taken -= num_sms
+            if lane.stretches or (num_sms and lane.running):
+                self._recapped[lane] = None
+            self._ended(lane, ops[k], now)
+
+    def _ended(self, lane: Lane, i: int, now: int) -> None:
+        if lane.gives is not None and i in lane.gives:
+            self.stores.give(lane, i)
+        self._release(lane, i, now, now)
 
     def _settle(self, now: int) -> None:
         """Decide the rates that changed at this instant, and so when those ops will end."""
@@ -510,15 +642,19 @@ class Engine:
         if self.sharing.changed:
             self.sharing.settle(rates)
         for activity, rate in rates.items():
-            key = activity.owner, activity.number, activity.signature.phase
-            log = self.history.get(key)
-            if log is None:
-                log = self.history[key] = [(activity.since, activity.rate, -1)]
-            if log[-1][0] == now:
-                log[-1] = (now, rate, activity.limit)
-            else:
-                log.append((now, rate, activity.limit))
-                activity.left -= activity.rate * (now - activity.since)
-                activity.since = now
-            activity.rate = rate
+            self._rate(activity, rate, now)
             self._push(activity, now, -(-activity.left // rate))
+
+    def _rate(self, activity: Activity, rate: int, now: int) -> None:
+        """From now on an op in progress runs at another rate."""
+        key = activity.owner, activity.number, activity.signature.phase
+        log = self.history.get(key)
+        if log is None:
+            log = self.history[key] = [(activity.since, activity.rate, -1)]
+        if log[-1][0] == now:
+            log[-1] = (now, rate, activity.limit)
+        else:
+            log.append((now, rate, activity.limit))
+            activity.left -= activity.rate * (now - activity.since)
+            activity.since = now
+        activity.rate = rate

@@ -25,7 +25,9 @@ class Lane:
     ----------
     waits : bytearray or list[int]
         by op, predecessors that have not ended
-    ns : list[int]
+    behind : array of int64
+        by op, the latest end of those among its predecessors whose end is known [ns]
+    ns : array of int64
         by op, its duration [ns], or one of the codes above
     granted : dict[int, int]
         the same for ops that wait for a pool, once they have it
@@ -39,9 +41,17 @@ class Lane:
         strands in progress
     played : list[Played]
         what has been played of strands and is not written yet
+    untold : list[tuple[int, int]]
+        (place, begin [ns]) of the knots in it whose changes of rate are not in the history yet
+    watched : tuple[int, int] or None
+        (place, begin [ns]) of a knot that is played op by op with nothing beside it, to keep its course
+    num_joined : int
+        collectives in progress that it is a member of
+    own : tuple[int, ...]
+        resources that only itself uses and collectives that it takes part in
     signatures, unshared : list[Signature | None]
         kinds of op, with and without their demands
-    kind : list[int]
+    kind : array of int32
         by op, index into them: its distinct op, or with noise itself
     running : dict[int, Activity]
         its own ops in progress that can be re-rated
@@ -50,14 +60,18 @@ class Lane:
     """
 
     __slots__ = (
+        "behind",
         "end",
+        "first_target",
         "flat",
         "gives",
         "granted",
         "kind",
         "ns",
+        "num_joined",
         "num_sms",
         "op",
+        "own",
         "played",
         "rendezvous",
         "running",
@@ -69,10 +83,12 @@ class Lane:
         "stores",
         "strands",
         "stretches",
-        "successors",
         "taken",
+        "targets",
         "unshared",
+        "untold",
         "waits",
+        "watched",
     )
 
     def __init__(
@@ -80,21 +96,25 @@ class Lane:
         spec: LaneSpec,
         role: Role,
         signatures: Sequence[Signature | None],
-        kind: list[int],
-        ns: list[int],
+        kind: array[int],
+        ns: array[int],
         granted: dict[int, int],
         strands: Strands,
+        *,
+        own: tuple[int, ...] = (),
     ) -> None:
         flat = role.flat
         self.spec = spec
         self.flat = flat
         self.waits = flat.num_before[:]
+        self.behind = array("q", bytes(8 * len(flat)))
         self.ns = ns
         self.granted = granted
-        self.op = role.op_list
+        self.op = role.op_array
         self.kind = kind
         self.gives = flat.giving or None
-        self.successors = flat.successors
+        self.targets = flat.targets
+        self.first_target = flat.first_target
         self.slot = flat.slot
         self.sequence = flat.sequence
         self.start = array("q", b"\xff" * 8 * len(flat))
@@ -109,11 +129,64 @@ class Lane:
         self.strands = strands
         self.stretches: dict[Stretch, None] = {}
         self.played: list[Played] = []
+        self.untold: list[tuple[int, int]] = []
+        self.watched: tuple[int, int] | None = None
+        self.num_joined = 0
+        self.own = own
+
+    def owner(self, op: int) -> tuple[Lane | Rendezvous, int]:
+        """Whose op it is, and its number there: a collective is its rendezvous'."""
+        return (self.rendezvous[self.slot[op]], self.sequence[op]) if self.slot[op] >= 0 else (self, op)
+
+    def meeting_signature(self, op: int) -> Signature:
+        """That of a collective."""
+        meeting = self.rendezvous[self.slot[op]]
+        return meeting.signatures[meeting.script[self.sequence[op]]]
+
+    def is_open(self, place: int, at: int) -> bool:
+        """Whether all that the ops at a place of a strand wait for elsewhere will have ended at an instant."""
+        gate = self.strands.gates.get(place, ())
+        return all(self.waits[op] == left and self.behind[op] <= at for op, left in gate)
+
+    def reach(self, place: int, over: int, *, alone: bool) -> int:
+        """The place up to which a strand goes on without being looked at, from one of its places.
+
+        To its end, but for gates that may not be open by then, knots whose course is not known, and any knot where the
+        strand is not alone on the lane. It never ends behind a knot, but before it. What stands at the place is over at
+        ``over`` [ns] or later.
+        """
+        strands = self.strands
+        stop, hurdle = strands.stop[place], strands.hurdle
+        until = hurdle[place + 1] if place + 1 < stop else stop
+        if until == stop:
+            return stop
+        begins, knot = strands.begins(0), strands.knot
+        while until < stop:
+            if knot[until] >= 0 and not (alone and strands.course(until)):
+                return until
+            # it comes there when no SMs are taken, or later
+            if until in strands.gates and not self.is_open(until, over + begins[until] - begins[place + 1]):
+                return until - 1 if knot[until - 1] >= 0 else until
+            until = hurdle[until + 1] if until + 1 < stop else stop
+        return stop
+
+    def play(self, op: int, begin: int) -> tuple[int, int]:
+        """Play what nothing slows of a strand, from one of its ops; (the last op of it, the end of that [ns])."""
+        strands = self.strands
+        first, begins = strands.at[op], strands.begins(0)
+        last = self.reach(first, begin + begins[first + 1] - begins[first], alone=False)
+        self.played.append((first, last, begin, 0))
+        return strands.ops[last - 1], begin + begins[last] - begins[first]
 
     def write(self, now: int) -> None:
         """Write start and end of what has been played of strands, that in progress as far as it has started."""
-        begun = [(s.first, s.place(now, begun=True)[0] + 1, s.since, s.taken) for s in self.stretches]
-        self.strands.write([*self.played, *begun], self.start, self.end)
+        begun = []
+        for stretch in self.stretches:
+            if stretch.bent is not None:
+                self.end[stretch.bent.number] = stretch.since
+            if stretch.first < stretch.last:
+                begun.append((stretch.first, stretch.place(now, begun=True)[0] + 1, stretch.since, stretch.taken))
+        self.untold += self.strands.write([*self.played, *begun], self.start, self.end)
         self.played.clear()
 
 
@@ -124,15 +197,15 @@ class Rendezvous:
     ----------
     pending : array of int32
         by collective, members that have not arrived
-    script : list[int]
+    script : array of int32
         by collective, its signature
-    members : list[tuple[Lane, list[int]]]
+    members : list[tuple[Lane, array of int32]]
         each arriving lane with its ops, by collective
     """
 
     __slots__ = ("members", "pending", "script", "signatures", "spec")
 
-    def __init__(self, spec: RendezvousSpec, script: list[int], members: list[tuple[Lane, list[int]]]) -> None:
+    def __init__(self, spec: RendezvousSpec, script: array[int], members: list[tuple[Lane, array[int]]]) -> None:
         self.spec = spec
         self.signatures = spec.signatures
         self.script = script

@@ -129,7 +129,10 @@ def _limits(engine: Engine, number: dict[Lane, int], bound: list[NDArray[np.int3
     resources = engine.scene.system.topology.resources
     names: dict[int, int] = {}
     for (owner, k, _), log in engine.history.items():
-        held_by = next((limit for _, _, limit in reversed(log) if limit >= 0), -1)
+        held_by = -1
+        for _, _, limit in log:
+            if limit >= 0:
+                held_by = limit
         if held_by < 0:
             continue
         if held_by not in names:

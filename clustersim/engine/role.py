@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.engine.flat import Flat, flatten
+from clustersim.engine.flat import Flat, flatten, int32
 from clustersim.engine.overlap import Company, company, pivot_stream
 from clustersim.workload.arrays import Arrays
 
@@ -40,10 +41,9 @@ class Role:
         return np.tile(self.arrays.op, self.rounds).astype(np.int64)
 
     @cached_property
-    def op_list(self) -> list[int]:
+    def op_array(self) -> array[int]:
         """The same, for the loop."""
-        numbers: list[int] = self.op.tolist()
-        return numbers
+        return int32(self.op)
 
     @cached_property
     def step(self) -> NDArray[np.int64]:

@@ -34,11 +34,13 @@ class Activity:
         instant of the last change of rate [ns]
     due : int
         instant at which it will end at this rate [ns]; -1 once it has
+    held : int
+        instant at which the clock will next look at it [ns], not after ``due``; -1 before it is on the clock
     limit : int
         resource that holds it below ``cap``, -1 when none does
     """
 
-    __slots__ = ("cap", "demands", "due", "left", "limit", "number", "owner", "rate", "signature", "since")
+    __slots__ = ("cap", "demands", "due", "held", "left", "limit", "number", "owner", "rate", "signature", "since")
 
     def __init__(self, owner: Any, number: int, signature: Signature, cap: int, now: int) -> None:
         self.owner = owner
@@ -51,6 +53,7 @@ class Activity:
         self.since = now
         self.limit = -1
         self.due = -1
+        self.held = -1
 
 
 class Sharing:
@@ -85,6 +88,12 @@ class Sharing:
             if used > self.capacity[resource] or self.binding[resource]:
                 self.changed.add(resource)
 
+    def look_at(self, activity: Activity) -> None:
+        """Have :meth:`settle` solve again for all that an activity uses."""
+        for resource, _, _ in activity.demands:
+            self.changed.add(resource)
+            self.binding[resource] = True
+
     def remove(self, activity: Activity) -> None:
         """Take an activity off its resources."""
         rate = activity.rate
@@ -108,9 +117,7 @@ class Sharing:
                 self.used[resource] += load * more
             rates[activity] = cap
             return
-        for resource, _, _ in demands:
-            self.changed.add(resource)
-            self.binding[resource] = True  # solve again: it may go faster or slower
+        self.look_at(activity)  # it may go faster or slower
 
     def settle(self, rates: dict[Activity, int]) -> None:
         """Find the rates after all changes of an instant.

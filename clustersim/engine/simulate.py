@@ -25,6 +25,7 @@ from clustersim.engine.perturb import Perturbation, perturbed
 from clustersim.engine.recording import record
 from clustersim.engine.usage import usage
 from clustersim.faults import BadInput, Fault
+from clustersim.garbage import uncollected
 from clustersim.hardware.kernel import CostModel
 from clustersim.hardware.kernel_cost import kernel_cost
 from clustersim.topology.topology import Topology
@@ -34,6 +35,7 @@ from clustersim.workload.job import Job
 __all__ = ["simulate"]
 
 
+@uncollected()
 def simulate(
     cluster: Topology,
     jobs: Job | Sequence[Job],

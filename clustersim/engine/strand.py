@@ -2,23 +2,25 @@
 
 When the first of them starts, all their times are known: one event at the end of the strand stands for all of it. What
 can change them is only that a collective takes SMs of the lane, or gives them back; the stretch of the strand that is
-left then goes on at its new speed.
+left then goes on at its new speed, the op in progress with the work that is left of it.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.engine.flat import Flat
+from clustersim.engine.flat import Flat, int32
+from clustersim.engine.knot import Course, Knots, Ties
 
 if TYPE_CHECKING:
     from clustersim.engine.lane import Lane
+    from clustersim.engine.sharing import Activity
 
 __all__ = ["Strands", "Stretch", "find_strands"]
 
@@ -27,32 +29,62 @@ Played = tuple[int, int, int, int]
 
 
 class Strands:
-    """All strands of a program on one kind of device, laid end to end; B ops.
+    """All strands of a program on one kind of device, laid end to end; P places, each of an op or of a knot.
 
     Parameters
     ----------
-    ops : NDArray[int64], shape (B,)
-        op at each place
+    ops : NDArray[int64], shape (P,)
+        op at each place; of a knot its first one
     first : NDArray[int64], shape (number of strands,)
         place of each strand's first op
-    ns, sm_ns : NDArray[int64], shape (B,)
-        duration of each [ns], and the part of it that grows as SMs are taken
+    ns, sm_ns : NDArray[int64], shape (P,)
+        duration of each op [ns], and the part of it that grows as SMs are taken; 0 for a knot
+    knot : NDArray[int64], shape (P,)
+        number of each knot; -1 for an op
     num_sms : int
         of the device
     num_ops : int
         of the program
+    knots : Knots
+    gates : Mapping[int, tuple[tuple[int, int], ...]]
 
     Attributes
     ----------
+    ops, knot : array of int32
+        as given
     at : array of int32
-        by op, its place; -1 for ops on no strand
+        by op, its place; -1 for ops on no strand, and in knots
     stop : array of int64
         by place, the place behind the last of its strand
     slowed : array of int64
-        by place, the place behind the last op of its strand that taken SMs slow; 0 where they slow none
+        by place, the place behind the last one of its strand that collectives or other ops of the lane slow; 0 where
+        they slow none
+    hurdle : array of int64
+        by place, that of the first knot or gate of its strand that does not stand before it, else ``stop``
+    gates : Mapping[int, tuple[tuple[int, int], ...]]
+        by place, its ops that also wait for others: (op, how many it waits for on the strand or in the knot)
+    knots : Knots
+    has_knots : bool
     """
 
-    __slots__ = ("_begins", "_ns", "_num_sms", "_sm_ns", "at", "ops", "slowed", "stop")
+    __slots__ = (
+        "_begins",
+        "_knot",
+        "_ns",
+        "_num_known",
+        "_num_sms",
+        "_ops",
+        "_sm_ns",
+        "at",
+        "gates",
+        "has_knots",
+        "hurdle",
+        "knot",
+        "knots",
+        "ops",
+        "slowed",
+        "stop",
+    )
 
     def __init__(
         self,
@@ -60,42 +92,84 @@ class Strands:
         first: NDArray[np.int64],
         ns: NDArray[np.int64],
         sm_ns: NDArray[np.int64],
+        knot: NDArray[np.int64],
         num_sms: int,
         num_ops: int,
+        knots: Knots,
+        gates: Mapping[int, tuple[tuple[int, int], ...]],
     ) -> None:
         at = np.full(num_ops, -1, dtype=np.int32)
-        at[ops] = np.arange(len(ops))
-        lengths = np.diff(np.append(first, len(ops)))
-        slowed = np.where(sm_ns > 0, np.arange(1, len(ops) + 1), 0)
-        self.ops = ops
-        self.at = array("i", at.tobytes())
-        self.stop = _array(np.repeat(first + lengths, lengths))
+        at[ops[knot < 0]] = np.flatnonzero(knot < 0)
+        lengths, number = np.diff(np.append(first, len(ops))), np.arange(len(ops))
+        stop = np.repeat(first + lengths, lengths)
+        slowed = np.where((sm_ns > 0) | (knot >= 0), number + 1, 0)
+        hurdle = np.where(knot >= 0, number, len(ops))
+        hurdle[list(gates)] = list(gates)
+        hurdle = np.minimum.accumulate(hurdle[::-1])[::-1]
+        self.ops = int32(ops)
+        self.at = int32(at)
+        self.stop = _array(stop)
         self.slowed = _array(np.repeat(np.maximum.reduceat(slowed, first), lengths) if len(ops) else slowed)
+        self.hurdle = _array(np.minimum(hurdle, stop))
+        self.gates = gates
+        self.knot = int32(knot)
+        self.knots = knots
+        self.has_knots = bool((knot >= 0).any())
+        self._ops = ops
+        self._knot = knot
         self._ns = ns
         self._sm_ns = sm_ns
         self._num_sms = num_sms
+        self._num_known = 0
         self._begins: dict[int, array[int]] = {}
 
     def begins(self, taken: int) -> array[int]:
-        """By place, how long all ops before it take while ``taken`` SMs are [ns], shape (B + 1,).
+        """By place, how long all before it takes while ``taken`` SMs are [ns], shape (P + 1,).
 
-        The same whole numbers as :meth:`clustersim.engine.scene.Signature.beside`.
+        The same whole numbers as :meth:`clustersim.engine.scene.Signature.beside`. Knots count as soon as their course
+        is known, and where no SMs are taken.
         """
-        if taken not in self._begins:
-            free = max(1, self._num_sms - taken)
-            work = (self._ns - self._sm_ns) * free + self._sm_ns * self._num_sms
-            ns = -(-work // free) if taken else self._ns
-            self._begins[taken] = _array(np.concatenate([[0], np.cumsum(ns)]))
-        return self._begins[taken]
+        begins = self._begins.get(taken)
+        if begins is None or (self.has_knots and not taken and self._num_known < self.knots.num_known):
+            ns = self._ns
+            if taken:
+                free = max(1, self._num_sms - taken)
+                work = (self._ns - self._sm_ns) * free + self._sm_ns * self._num_sms
+                ns = -(-work // free)
+            elif self.has_knots:
+                self._num_known = self.knots.num_known
+                known = np.array([0 if c is None else c.ns for c in self.knots.courses])
+                ns = np.where(self._knot >= 0, known[self._knot], ns)
+            begins = self._begins[taken] = _array(np.concatenate([[0], np.cumsum(ns)]))
+        return begins
+
+    def on_strands(self) -> NDArray[np.int64]:
+        """The ops that stand on strands by themselves."""
+        return self._ops[self._knot < 0]
 
     def is_slowed(self, place: int) -> bool:
         """Whether taken SMs slow the op at a place."""
         return bool(self._sm_ns[place])
 
-    def write(self, played: Sequence[Played], start: array[int], end: array[int]) -> None:
-        """Write what was played as start and end by op [ns]."""
+    def is_unknown(self, place: int) -> bool:
+        """Whether a knot stands at a place, or behind the last one, whose course is not known."""
+        return place < len(self.knot) and self.knot[place] >= 0 and self.course(place) is None
+
+    def course(self, place: int) -> Course | None:
+        """That of the knot at a place, if it is known."""
+        return self.knots.courses[self.knot[place]]
+
+    def write(self, played: Sequence[Played], start: array[int], end: array[int]) -> list[tuple[int, int]]:
+        """Write what was played as start and end by op [ns].
+
+        Returns
+        -------
+        list[tuple[int, int]]
+            (place, begin [ns]) of each knot that was played
+        """
+        tied: list[tuple[int, int]] = []
         if not played:
-            return
+            return tied
         first, last, since, taken = np.array(played, dtype=np.int64).reshape(-1, 4).T
         starts, ends = np.frombuffer(start, dtype=np.int64), np.frombuffer(end, dtype=np.int64)
         for sms in np.unique(taken).tolist():
@@ -104,8 +178,18 @@ class Strands:
             length = last[mine] - first[mine]
             place = np.arange(int(length.sum())) + np.repeat(first[mine] - np.cumsum(length) + length, length)
             shift = np.repeat(since[mine] - begins[first[mine]], length)
-            starts[self.ops[place]] = begins[place] + shift
-            ends[self.ops[place]] = begins[place + 1] + shift
+            single = self._knot[place] < 0
+            starts[self._ops[place[single]]] = begins[place[single]] + shift[single]
+            ends[self._ops[place[single]]] = begins[place[single] + 1] + shift[single]
+            for number in np.unique(self._knot[place[~single]]).tolist():
+                alike = np.flatnonzero(self._knot[place] == number)
+                course, begin = self.knots.courses[number], begins[place[alike]] + shift[alike]
+                assert course is not None
+                ops = self._ops[place[alike], None] + np.arange(len(course.start))
+                starts[ops], ends[ops] = begin[:, None] + course.start, begin[:, None] + course.end
+                if course.logs:
+                    tied += zip(place[alike].tolist(), begin.tolist(), strict=True)
+        return tied
 
 
 class Stretch:
@@ -117,58 +201,113 @@ class Stretch:
     strands : Strands
         those of the lane
     first : int
-        place of its first op
+        place of its first op that runs at one speed throughout
+    last : int
+        place up to which it goes on; that of a knot, or behind the end of the strand
+    alone : bool
+        whether nothing else runs on the lane that could slow it, or be slowed
     since : int
-        when that started [ns]
+        when the first op starts [ns], and ``bent`` ends
     taken : int
         SMs that collectives hold of the lane
-    due : int
-        instant of its end [ns]; -1 once it has ended or been cut
+    bent : Activity or None
+        the op before the first, whose speed has changed while it ran
+    due, held : int
+        as those of :class:`~clustersim.engine.sharing.Activity`
     """
 
-    __slots__ = ("due", "first", "lane", "since", "strands", "taken")
+    __slots__ = ("alone", "bent", "due", "first", "held", "lane", "last", "since", "strands", "taken")
 
-    def __init__(self, lane: Lane, first: int, since: int, taken: int) -> None:
+    def __init__(self, lane: Lane, first: int, since: int, taken: int, *, alone: bool) -> None:
         self.lane = lane
         self.strands = lane.strands
         self.first = first
         self.since = since
         self.taken = taken
+        self.alone = alone
+        begins = lane.strands.begins(0)
+        self.last = lane.reach(first, since + begins[first + 1] - begins[first], alone=alone)
+        self.bent: Activity | None = None
         self.due = -1
+        self.held = -1
 
     @property
     def end(self) -> int:
         """When it will have been played [ns]."""
         begins = self.strands.begins(self.taken)
-        return self.since + begins[self.strands.stop[self.first]] - begins[self.first]
+        return self.since + begins[self.last] - begins[self.first]
 
     def place(self, now: int, *, begun: bool) -> tuple[int, int]:
-        """(place of the op in progress, when it started [ns]); one that starts now counts where ``begun``."""
+        """(place of the op in progress, when it started [ns]); one that starts now counts where ``begun``.
+
+        While ``bent`` runs, the place of that and the last change of its speed.
+        """
+        bent = self.bent
+        if bent is not None and (now < self.since or (now == self.since and not begun)):
+            return self.first - 1, bent.since
         begins = self.strands.begins(self.taken)
         shift = self.since - begins[self.first]
-        last = self.strands.stop[self.first]
-        place = (bisect_right if begun else bisect_left)(begins, now - shift, self.first + 1, last) - 1
+        place = (bisect_right if begun else bisect_left)(begins, now - shift, self.first + 1, self.last) - 1
         return place, begins[place] + shift
+
+    def unbend(self) -> None:
+        """Write the end of an op whose speed has changed; what is played from here on runs at one speed."""
+        if self.bent is not None:
+            self.lane.end[self.bent.number] = self.since
+            self.bent = None
+
+    def play(self, until: int) -> None:
+        """Leave to the lane what has been played, up to the op before a place."""
+        if until > self.first:
+            self.lane.played.append((self.first, until, self.since, self.taken))
 
 
 def find_strands(
-    flat: Flat, plain: NDArray[np.bool_], ns: NDArray[np.int64], sm_ns: NDArray[np.int64], num_sms: int
+    flat: Flat,
+    single: NDArray[np.bool_],
+    ns: NDArray[np.int64],
+    sm_ns: NDArray[np.int64],
+    num_sms: int,
+    ties: Ties | None,
+    knots: Knots,
 ) -> Strands:
     """The strands of two ops and more.
 
     Parameters
     ----------
     flat : Flat
-    plain : NDArray[bool], shape (ops,)
+    single : NDArray[bool], shape (ops,)
         ops whose end is known when they start, but for the SMs that are taken from them
     ns, sm_ns : NDArray[int64], shape (ops,)
         of those, as :class:`Strands` has them
+    ties : Ties, optional
+        without them strands have neither gates nor knots
+    knots : Knots
     """
-    before = np.flatnonzero(plain & (flat.follower >= 0))
-    before = before[plain[flat.follower[before]]]
-    ahead = np.arange(len(flat))
-    ahead[flat.follower[before]] = before
-    place = (ahead != np.arange(len(flat))).astype(np.int64)
+    n = len(flat)
+    follower = np.where(single, flat.follower, -1)
+    knot_behind = np.full(n, -1, dtype=np.int64)
+    gate = np.full(n, -1, dtype=np.int64)
+    in_knot = np.zeros(n, dtype=bool)
+    if ties is not None:
+        gate, (first, last) = ties.gate, ties.knots.T
+        before, after = ties.edges.T
+        gated = (np.diff(flat.first_target)[before] == 1) & (gate[after] == 1) & single[before]
+        follower[before[gated]] = after[gated]
+        inside = np.zeros(n + 1, dtype=np.int64)
+        inside[first + 1] += 1
+        inside[last] -= 1
+        in_knot = np.cumsum(inside)[:n] > 0
+        follower[in_knot] = -1
+    joined_to = np.flatnonzero(follower >= 0)
+    follower[joined_to[~single[follower[joined_to]] | in_knot[follower[joined_to]]]] = -1
+    if ties is not None:
+        follower[first] = last
+        knot_behind[first] = ties.number
+    before = np.flatnonzero(follower >= 0)
+    ahead = np.arange(n)
+    ahead[follower[before]] = before
+    place = (ahead != np.arange(n)).astype(np.int64)
     joined = place > 0
     joined[before] = True
     while True:  # each round looks twice as far ahead
@@ -178,8 +317,31 @@ def find_strands(
         place += place[ahead]
         ahead = farther
     ops = np.flatnonzero(joined)
-    ops = ops[np.argsort(ahead[ops] * len(flat) + place[ops], kind="stable")]
-    return Strands(ops, np.flatnonzero(place[ops] == 0), ns[ops], sm_ns[ops], num_sms, len(flat))
+    ops = ops[np.argsort(ahead[ops] * n + place[ops], kind="stable")]
+    # a knot stands behind the op before it
+    pairs = np.stack([np.full(len(ops), -1), knot_behind[ops]], axis=1).reshape(-1)
+    kept = pairs >= 0
+    kept[::2] = True
+    knot, of = pairs[kept], np.repeat(ops, 2)[kept]
+    heads = np.flatnonzero((place[of] == 0) & (knot < 0))
+    starts = np.where(knot >= 0, of + 1, of)
+    gates: dict[int, list[tuple[int, int]]] = {}
+    for p in np.flatnonzero((knot >= 0) | (gate[of] > 0)).tolist():
+        inner = range(starts[p], starts[p + 1]) if knot[p] >= 0 else range(starts[p], starts[p] + 1)
+        found = [(j, int(gate[j])) for j in inner if gate[j] > 0]
+        if found:
+            gates[p] = found
+    return Strands(
+        starts,
+        heads,
+        np.where(knot >= 0, 0, ns[of]),
+        np.where(knot >= 0, 0, sm_ns[of]),
+        knot,
+        num_sms,
+        n,
+        knots,
+        {place: tuple(ops) for place, ops in gates.items()},
+    )
 
 
 def _array(values: NDArray[np.int64]) -> array[int]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +13,12 @@ from clustersim.workload.arrays import Arrays
 from clustersim.workload.captured import is_captured
 from clustersim.workload.host_waits import is_forward
 from clustersim.workload.layers.loss import LOSS
-from clustersim.workload.op import Collective, Compute, HostLaunch
+from clustersim.workload.op import Collective, Compute, HostLaunch, Op
 
 __all__ = [
     "LAUNCHES",
+    "WAITS",
+    "Calls",
     "Launching",
     "calls_of",
     "captured_ops",
@@ -30,63 +31,108 @@ __all__ = [
 Launching = Literal["none", "eager", "layers", "modules", "compiled", "cuda_graphs"]
 LAUNCHES = get_args(Launching)
 
+Calls: TypeAlias = NDArray[np.int64]
+"""Numbers of calls: a row for each op, place or pass, a column for each kind."""
+
 _IN_LAYER = ("tp", "cp", "ep")
 _BY_LAYERS = ("layers", "modules")
+_KINDS = (
+    *("forward", "backward", "experts", "experts_backward", "operators", "collectives"),
+    *("compiled", "entries", "graphs", "waits"),
+)
+"""Kinds of calls as :class:`HostLaunch` names them, in the order of the columns."""
+
+WAITS = _KINDS.index("waits")
 
 
-def num_launches(arrays: Arrays, ops: Sequence[int]) -> int:
-    """Kernels, collectives and messages among some ops."""
-    of = (arrays.ops[arrays.op[k]] for k in ops)
-    return sum(sum(map(_issued, op.kernels)) + _looped(op.kernels) if isinstance(op, Compute) else 1 for op in of)
+def num_launches(arrays: Arrays) -> NDArray[np.int64]:
+    """Kernels of each op, shape (n,); a collective or message is one."""
+    of = [sum(map(_issued, op.kernels)) + _looped(op.kernels) if isinstance(op, Compute) else 1 for op in arrays.ops]
+    return np.array(of, dtype=np.int64)[arrays.op]
 
 
-def host_launch(name: str, launching: Launching, calls: Counter[str]) -> HostLaunch:
-    """The op that stands for some calls."""
-    return HostLaunch(
-        name=name,
-        kind=launching,
-        forward=calls["forward"],
-        backward=calls["backward"],
-        experts=calls["experts"],
-        experts_backward=calls["experts_backward"],
-        operators=calls["operators"],
-        collectives=calls["collectives"],
-        compiled=calls["compiled"],
-        entries=calls["entries"],
-        graphs=calls["graphs"],
-        waits=calls["waits"],
-    )
+def host_launch(name: str, launching: Launching, calls: Sequence[int]) -> HostLaunch:
+    """The op that stands for a row of calls."""
+    of: dict[str, Any] = dict(zip(_KINDS, calls, strict=True))
+    return HostLaunch(name=name, kind=launching, **of)
 
 
-def calls_of(arrays: Arrays, ops: Sequence[int], launching: Launching, captured: NDArray[np.bool_]) -> Counter[str]:
-    """Calls that issue some ops of one pass.
+def calls_of(
+    arrays: Arrays,
+    order: NDArray[np.int64],
+    part: NDArray[np.int64],
+    launching: Launching,
+    captured: NDArray[np.bool_],
+) -> Calls:
+    """Calls that issue each of some ops.
 
     The optimizer, and cross-entropy beside layers in Python, are operators: no layer's code stands around their
     kernels. A product that computes part by part beside its exchanges is one call with all of them: a ring's messages
-    come with all parts of it but one, and so do parts of a collective, which share its name, but the first. What graphs
-    hold, ``captured``, is not called by itself, see :func:`captured_ops`.
+    come with all parts of it but one, and so do parts of a collective, which share its name, but the first. So a
+    message takes one call away from those of the kernels beside it.
+
+    Parameters
+    ----------
+    arrays : Arrays
+    order : NDArray[int64], shape (m,)
+        the ops
+    part : NDArray[int64], shape (m,)
+        numbers the parts of passes in which parts of one product stand together
+    launching : str
+    captured : NDArray[bool], shape (n,)
+        ops that graphs hold, see :func:`captured_ops`, which are not called by themselves
+
+    Returns
+    -------
+    Calls, shape (m, kinds)
     """
-    calls: Counter[str] = Counter()
-    exchanged: set[str] = set()
-    for k in ops:
-        op = arrays.ops[arrays.op[k]]
-        phase = arrays.phases[arrays.phase[k]]
-        by_lines = phase == "optimizer" or (launching in _BY_LAYERS and isinstance(op, Compute) and op.name in LOSS)
-        where = "operators" if by_lines else "forward" if is_forward(arrays, k, op) else "backward"
-        if isinstance(op, Collective):
-            again = op.axis == "tp" and op.name in exchanged
-            exchanged.add(op.name)
-            calls["collectives"] += not (again or (captured[k] and op.axis in _IN_LAYER))
-            calls[where] -= op.axis == "tp" and (again or op.kind == "all_to_all") and not captured[k]
-        elif isinstance(op, Compute) and not captured[k]:
-            compiled = launching == "compiled" and phase != "optimizer"
-            passes = sum(_issued(kernel) for kernel in op.kernels if kernel.kind == "memory" and compiled)
-            calls["compiled"] += passes
-            calls[where] += sum(map(_issued, op.kernels)) - passes
-            calls["experts_backward" if where == "backward" else "experts"] += _looped(op.kernels)
-        elif not isinstance(op, Compute):
-            calls["operators"] += 1
-    return calls
+    again = _exchanged_again(arrays, order, part)
+    phases = len(arrays.phases)
+    kind = arrays.op[order].astype(np.int64) * phases + arrays.phase[order]
+    code, which = np.unique(kind * 4 + captured[order] * 2 + again, return_inverse=True)
+    rows = [
+        _calls(
+            arrays.ops[k // 4 // phases],
+            arrays.phases[k // 4 % phases],
+            launching,
+            captured=bool(k & 2),
+            again=bool(k & 1),
+        )
+        for k in code.tolist()
+    ]
+    table: Calls = np.stack(rows)[which.reshape(-1)]
+    return table
+
+
+def _exchanged_again(arrays: Arrays, order: NDArray[np.int64], part: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Collectives on tp whose name another one before them in their part has."""
+    number: dict[str, int] = {}
+    names = [number.setdefault(op.name, len(number)) if isinstance(op, Collective) else -1 for op in arrays.ops]
+    on_tp = np.array([isinstance(op, Collective) and op.axis == "tp" for op in arrays.ops], dtype=bool)
+    name = np.array(names, dtype=np.int64)[arrays.op[order]]
+    again = on_tp[arrays.op[order]]
+    places = np.flatnonzero(name >= 0)
+    first = np.unique(part[places] * len(number) + name[places], return_index=True)[1]
+    again[places[first]] = False
+    return again
+
+
+def _calls(op: Op, phase: str, launching: Launching, *, captured: bool, again: bool) -> Calls:
+    """Calls that issue an op; ``again``: a further part of a collective."""
+    updates = phase == "optimizer"
+    by_lines = updates or (launching in _BY_LAYERS and isinstance(op, Compute) and op.name in LOSS)
+    where = "operators" if by_lines else "forward" if is_forward(op, phase) else "backward"
+    if isinstance(op, Collective):
+        with_product = op.axis == "tp" and (again or op.kind == "all_to_all") and not captured
+        return _row({"collectives": not (again or (captured and op.axis in _IN_LAYER)), where: -int(with_product)})
+    if not isinstance(op, Compute):
+        return _row({"operators": 1})
+    if captured:
+        return _row({})
+    compiled = launching == "compiled" and not updates
+    passes = sum(_issued(kernel) for kernel in op.kernels if kernel.kind == "memory" and compiled)
+    experts = "experts_backward" if where == "backward" else "experts"
+    return _row({"compiled": passes, where: sum(map(_issued, op.kernels)) - passes, experts: _looped(op.kernels)})
 
 
 def captured_ops(arrays: Arrays, launching: Launching, cuda_graphs: Sequence[str]) -> NDArray[np.bool_]:
@@ -109,13 +155,17 @@ def _looped(kernels: Iterable[Kernel]) -> int:
     return sum(kernel.looped for kernel in kernels)
 
 
-def entry_calls(launching: Launching) -> Counter[str]:
+def entry_calls(launching: Launching) -> Calls:
     """What entering a pass of a layer takes by itself."""
     if launching == "compiled":
-        return Counter(entries=1)
-    return graph_calls() if launching == "cuda_graphs" else Counter()
+        return _row({"entries": 1})
+    return graph_calls() if launching == "cuda_graphs" else _row({})
 
 
-def graph_calls() -> Counter[str]:
+def graph_calls() -> Calls:
     """What replaying a graph takes: a module's call."""
-    return Counter(graphs=1, forward=1)
+    return _row({"graphs": 1, "forward": 1})
+
+
+def _row(calls: dict[str, int]) -> Calls:
+    return np.array([calls.get(kind, 0) for kind in _KINDS], dtype=np.int64)

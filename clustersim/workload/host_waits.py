@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from clustersim.workload.arrays import Arrays
 from clustersim.workload.layers.dispatch import TOKEN_COUNTS
 from clustersim.workload.op import Collective, Compute, Op
@@ -30,32 +33,32 @@ def host_waits(
     stops = dict(fences)
     if layers:
         stops |= _before_mlps(arrays)
+    told = _ops(arrays, [isinstance(op, Collective) and op.name == TOKEN_COUNTS for op in arrays.ops])
+    sent = _ops(arrays, [isinstance(op, Collective) and op.kind == "all_to_all" for op in arrays.ops])
     read: dict[tuple[int, int], int] = {}
-    for k in range(len(arrays)) if counts else ():
-        op = arrays.ops[arrays.op[k]]
+    for k in np.flatnonzero(told | sent).tolist() if counts and told.any() else ():
         at = int(arrays.micro_batch[k]), int(arrays.layer[k])
-        if isinstance(op, Collective) and op.name == TOKEN_COUNTS:
+        if told[k]:
             read[at] = k
-        elif isinstance(op, Collective) and op.kind == "all_to_all" and at in read:
+        elif at in read:
             stops[k] = (*stops.get(k, ()), read.pop(at))
     return stops
 
 
 def _before_mlps(arrays: Arrays) -> dict[int, Sequence[int]]:
     """The first kernels of each MLP forward -> those just before them."""
-    stops: dict[int, Sequence[int]] = {}
-    before: tuple[int, Compute] | None = None
-    for k in range(len(arrays)):
-        op = arrays.ops[arrays.op[k]]
-        if not isinstance(op, Compute):
-            continue
-        if op.kind == "mlp" and is_forward(arrays, k, op) and before is not None and before[1].kind != "mlp":
-            stops[k] = (before[0],)
-        before = k, op
-    return stops
+    kernels = np.flatnonzero(_ops(arrays, [isinstance(op, Compute) for op in arrays.ops]))
+    mlp = _ops(arrays, [isinstance(op, Compute) and op.kind == "mlp" for op in arrays.ops])[kernels]
+    forward = np.array([[is_forward(op, phase) for phase in arrays.phases] for op in arrays.ops], dtype=bool)
+    begins = np.flatnonzero(mlp[1:] & ~mlp[:-1] & forward[arrays.op[kernels[1:]], arrays.phase[kernels[1:]]])
+    return {int(kernels[n + 1]): (int(kernels[n]),) for n in begins}
 
 
-def is_forward(arrays: Arrays, k: int, op: Op) -> bool:
-    """Whether an op is of a forward pass, for the first time or again."""
-    again = isinstance(op, Compute) and op.recomputed
-    return again or not arrays.phases[arrays.phase[k]].startswith("backward")
+def _ops(arrays: Arrays, marked: Sequence[bool]) -> NDArray[np.bool_]:
+    """What is marked of the different ops, of all ops of the program."""
+    return np.array(marked, dtype=bool)[arrays.op]
+
+
+def is_forward(op: Op, phase: str) -> bool:
+    """Whether an op of a phase is of a forward pass, for the first time or again."""
+    return (isinstance(op, Compute) and op.recomputed) or not phase.startswith("backward")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.workload.arrays import Arrays
 from clustersim.workload.host_calls import (
+    WAITS,
+    Calls,
     Launching,
     calls_of,
     captured_ops,
@@ -20,12 +21,11 @@ from clustersim.workload.host_calls import (
     num_launches,
 )
 from clustersim.workload.host_waits import host_waits
-from clustersim.workload.op import Collective, Compute
+from clustersim.workload.issue_groups import IssueGroups, issue_groups
+from clustersim.workload.op import Compute
 from clustersim.workload.program import Program
 
 __all__ = ["issue"]
-
-_POINT_TO_POINT = ("send", "recv")
 
 
 def issue(
@@ -91,151 +91,104 @@ def issue(
     are sent). microsoft/Megatron-DeepSpeed, ``megatron/model/transformer.py``, ``ParallelTransformerLayer.forward``;
     pytorch/pytorch issues 120996 and 190217 (tensors of a number synchronise).
     """
-    if launching == "none":
-        return
     arrays = program.arrays()
-    captured = captured_ops(arrays, launching, cuda_graphs)
-    stops = host_waits(arrays, fences or {}, counts=launching != "cuda_graphs", layers=waits_in_layers)
-    if waits_for_kernels:
-        _issue_in_turn(program, arrays, launching, captured, _groups(arrays, {}, apart=True, hooks=False))
+    if launching == "none" or not len(arrays):
         return
-    before: _Group | None = None
-    calls: Counter[str] = Counter()
-    for group in _groups(arrays, stops, apart=waits_for_messages):
-        first = next((k for k in group.ops if isinstance(arrays.ops[arrays.op[k]], Compute)), group.ops[-1])
-        at = group.ops.index(first) + 1
-        if group.waits and calls and before is not None:  # what the host waits for, it has issued
-            _add(program, before, launching, calls)
-            calls = Counter()
-        calls += calls_of(arrays, group.ops[:at], launching, captured) + Counter(waits=len(group.waits) > 0)
-        calls += _entered(group, launching, captured)
-        issued = _add(program, group, launching, calls, after=group.waits)
-        for k in group.heads(arrays):
-            program.depend(k, after=[issued])
-        before, calls = group, calls_of(arrays, group.ops[at:], launching, captured)
-    if before is not None and calls:
-        program.add(host_launch("launch the rest", launching, calls), stream="host", step=arrays.period - 1)
+    captured = captured_ops(arrays, launching, cuda_graphs)
+    if waits_for_kernels:
+        groups = issue_groups(arrays, {}, apart=True, hooks=False)
+        host = _in_turn(arrays, groups, launching, captured)
+    else:
+        stops = host_waits(arrays, fences or {}, counts=launching != "cuda_graphs", layers=waits_in_layers)
+        groups = issue_groups(arrays, stops, apart=waits_for_messages)
+        host = _ahead(arrays, groups, launching, captured)
+    host.calls[host.opening] += _entered(arrays, groups, launching, captured)
+    lead = groups.lead[host.group]
+    rows = np.concatenate([arrays.phase[lead][:, None], host.calls], axis=1)
+    kinds, which = np.unique(rows, axis=0, return_inverse=True)
+    ops = [host_launch(f"launch {arrays.phases[phase]}", launching, row) for phase, *row in kinds.tolist()]
+    numbers = program.add_like(lead, ops, which.reshape(-1), stream="host")
+    opening = numbers[host.opening]
+    program.depend_all(host.waits[:, 0], opening[host.waits[:, 1]])
+    heads = groups.heads(arrays)
+    program.depend_all(opening[heads[:, 1]], heads[:, 0])
+    if host.rest.any():
+        program.add(
+            host_launch("launch the rest", launching, host.rest.tolist()), stream="host", step=arrays.period - 1
+        )
 
 
-def _entered(group: _Group, launching: Launching, captured: NDArray[np.bool_]) -> Counter[str]:
-    """What the host calls as it enters a pass of a layer."""
-    if not group.opens or group.phase == "optimizer":
-        return Counter()
-    replays = launching != "cuda_graphs" and bool(captured[group.ops].any())
-    return entry_calls(launching) + (graph_calls() if replays else Counter())
+def _entered(arrays: Arrays, groups: IssueGroups, launching: Launching, captured: NDArray[np.bool_]) -> Calls:
+    """What the host calls as it enters the pass of a layer that each group opens."""
+    entered = groups.opens & (np.array(arrays.phases)[arrays.phase[groups.lead]] != "optimizer")
+    calls: Calls = entered[:, None] * entry_calls(launching)
+    if launching != "cuda_graphs":
+        replayed = entered & np.logical_or.reduceat(captured[groups.order], groups.begin[:-1])
+        calls = calls + replayed[:, None] * graph_calls()
+    return calls
 
 
-def _issue_in_turn(
-    program: Program, arrays: Arrays, launching: Launching, captured: NDArray[np.bool_], groups: Sequence[_Group]
-) -> None:
-    """Each group's calls when all of the group before has run."""
-    before: list[int] = []
-    for group in groups:
-        calls = calls_of(arrays, group.ops, launching, captured) + Counter(waits=num_launches(arrays, group.ops))
-        calls += _entered(group, launching, captured)
-        host = _add(program, group, launching, calls, after=before)
-        for k in group.heads(arrays):
-            program.depend(k, after=[host])
-        before = group.ops
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _HostOps:
+    """h ops of the host for g groups.
 
-
-def _add(
-    program: Program, group: _Group, launching: Launching, calls: Counter[str], *, after: Sequence[int] = ()
-) -> int:
-    return program.add(
-        host_launch(f"launch {group.phase}", launching, calls),
-        stream="host",
-        after=after,
-        phase=group.phase,
-        micro_batch=group.micro_batch,
-        layer=group.layer,
-        stage=group.stage,
-        step=group.step,
-    )
-
-
-@dataclass(slots=True)
-class _Group:
-    """Ops that one op of the host stands for, up to its first kernel."""
-
-    phase: str
-    micro_batch: int
-    layer: int
-    stage: int
-    step: int
-    waits: list[int]
-    opens: bool
-    ops: list[int] = field(default_factory=list)
-
-    def heads(self, arrays: Arrays) -> Iterable[int]:
-        """The first op on each stream."""
-        found: dict[int, int] = {}
-        for k in self.ops:
-            found.setdefault(int(arrays.stream[k]), k)
-        return found.values()
-
-
-def _groups(arrays: Arrays, stops: Mapping[int, Sequence[int]], *, apart: bool, hooks: bool = True) -> list[_Group]:
-    """Passes of a layer with the messages before them, in the order of issue; messages by themselves where ``apart``.
-
-    A pass goes on behind a fence as another group. Without ``hooks`` gradients are reduced where the program has it.
+    Parameters
+    ----------
+    group : NDArray[int64], shape (h,)
+        whose calls each makes
+    opening : NDArray[int64], shape (g,)
+        the one that each group's ops wait for
+    calls : Calls, shape (h, kinds)
+    waits : NDArray[int64], shape (w, 2)
+        (op, group that is issued when it has ended)
+    rest : Calls, shape (kinds,)
+        calls behind all groups
     """
-    groups: list[_Group] = []
-    seen: set[tuple[object, ...]] = set()
-    key: tuple[object, ...] | None = None
-    posted: list[int] = []
-    for k in _order(arrays) if hooks else range(len(arrays)):
-        op = arrays.ops[arrays.op[k]]
-        message = isinstance(op, Collective) and op.kind in _POINT_TO_POINT
-        mine = (arrays.phase[k], arrays.micro_batch[k], arrays.layer[k], arrays.stage[k], arrays.step[k])
-        waits = list(stops.get(k, ()))
-        if message:
-            if key != ("messages",):
-                groups.append(_new(arrays, k, waits, opens=False))
-                key = ("messages",)
-        elif not (hooks and _is_hooked(arrays, k)) and (mine != key or waits or not groups):
-            opens = not _is_hooked(arrays, k) and (mine not in seen or arrays.layer[k] < 0)
-            group = _new(arrays, k, waits + (posted if apart else []), opens=opens)
-            if key == ("messages",) and not group.waits:
-                group.waits, group.ops = groups[-1].waits, groups[-1].ops
-                groups[-1] = group
-            else:
-                groups.append(group)
-            seen.add(mine)
-            if group.phase == "optimizer":  # of several steps in one program each enters its passes again
-                seen.clear()
-            key, posted = mine, []
-        groups[-1].ops.append(k)
-        if message:
-            posted.append(k)
-    return groups
+
+    group: NDArray[np.int64]
+    opening: NDArray[np.int64]
+    calls: Calls
+    waits: NDArray[np.int64]
+    rest: Calls
 
 
-def _new(arrays: Arrays, k: int, waits: list[int], *, opens: bool) -> _Group:
-    return _Group(
-        phase=arrays.phases[arrays.phase[k]],
-        micro_batch=int(arrays.micro_batch[k]),
-        layer=int(arrays.layer[k]),
-        stage=int(arrays.stage[k]),
-        step=int(arrays.step[k]),
-        waits=waits,
-        opens=opens,
+def _ahead(arrays: Arrays, groups: IssueGroups, launching: Launching, captured: NDArray[np.bool_]) -> _HostOps:
+    """A host that runs ahead makes calls behind a group's first kernel with those of the next group.
+
+    Before it waits it makes them by themselves: what it waits for, it has issued.
+    """
+    is_kernel = np.array([isinstance(op, Compute) for op in arrays.ops], dtype=bool)[arrays.op[groups.order]]
+    bounds = np.stack([groups.begin[:-1], groups.first(is_kernel) + 1], axis=1).reshape(-1)
+    part = np.repeat(np.arange(len(bounds)), np.diff(bounds, append=len(groups.order)))
+    by_part = _sums(calls_of(arrays, groups.order, part, launching, captured), np.append(bounds, len(groups.order)))
+    calls, behind = by_part[::2], by_part[1::2]
+    waiting = np.zeros(len(groups), dtype=bool)
+    waiting[groups.waits[:, 1]] = True
+    before = np.concatenate([np.zeros_like(behind[:1]), behind[:-1]])
+    apart = waiting & before.any(axis=1)
+    opening = np.arange(len(groups)) + np.cumsum(apart)
+    group = np.empty(len(groups) + np.count_nonzero(apart), dtype=np.int64)
+    group[opening], group[opening[apart] - 1] = np.arange(len(groups)), np.flatnonzero(apart) - 1
+    of = np.zeros((len(group), calls.shape[1]), dtype=np.int64)
+    of[opening] = np.where(apart[:, None], calls, before + calls)
+    of[opening[apart] - 1] = before[apart]
+    of[opening, WAITS] += waiting
+    return _HostOps(
+        group=group, opening=opening, calls=np.maximum(of, 0), waits=groups.waits, rest=np.maximum(behind[-1], 0)
     )
 
 
-def _order(arrays: Arrays) -> list[int]:
-    """Ops in the order of their issue: that of the program, but reductions of gradients where they are due."""
-    place = [(k, 0) for k in range(len(arrays))]
-    hooked = {k for k in np.flatnonzero(arrays.micro_batch < 0).tolist() if _is_hooked(arrays, k)}
-    for b, a in arrays.edges[np.isin(arrays.edges[:, 1], list(hooked))].tolist():
-        place[a] = max(place[a] if place[a][1] else (-1, a), (place[b][0], a))
-    return sorted(range(len(arrays)), key=place.__getitem__) if hooked else list(range(len(arrays)))
+def _in_turn(arrays: Arrays, groups: IssueGroups, launching: Launching, captured: NDArray[np.bool_]) -> _HostOps:
+    """A host that waits for all of the group before makes each group's calls before it."""
+    by_op = calls_of(arrays, groups.order, groups.group, launching, captured)
+    by_op[:, WAITS] += num_launches(arrays)[groups.order]
+    calls = np.maximum(_sums(by_op, groups.begin), 0)
+    last, every = groups.begin[-2], np.arange(len(groups))
+    waits = np.stack([groups.order[:last], 1 + groups.group[:last]], axis=1)
+    return _HostOps(group=every, opening=every, calls=calls, waits=waits, rest=np.zeros_like(calls[0]))
 
 
-def _is_hooked(arrays: Arrays, k: int) -> bool:
-    """Whether it reduces gradients when they are whole: the pass that makes them issues it, whatever stands between."""
-    return (
-        int(arrays.micro_batch[k]) < 0
-        and arrays.phases[arrays.phase[k]] == "backward"
-        and arrays.streams[arrays.stream[k]] != "compute"
-    )
+def _sums(calls: Calls, bounds: NDArray[np.int64]) -> Calls:
+    """Calls from each bound up to the next."""
+    until = np.concatenate([np.zeros_like(calls[:1]), np.cumsum(calls, axis=0)])
+    return np.diff(until[bounds], axis=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -74,17 +74,24 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
     gathered: dict[tuple[int, tuple[int, ...]], int] = {}
     left: dict[tuple[int, int, int], int] = {}
     weights, gradients = _Room(), _Room()
+    posted: dict[tuple[str, int, Program], _Posted] = {}
     for entry in row:
         units = (entry,) if isinstance(entry, Unit) else (entry.forward, entry.backward)
         ahead = exits[-2] if len(exits) > 1 else ()
         before = list(exits[-1]) if exits else []
         fragments = []
         for unit in units:
-            chunk = chunks[unit.chunk]
-            before += _receive(program, chunk, unit, ahead)
             last = final[unit.kind, unit.chunk] == unit.micro_batch
-            fragments.append(chunk.fragment(unit.kind, micro_batch=unit.micro_batch, last=last))
-        offsets = _extend(program, fragments, units, before, ahead)
+            fragments.append(chunks[unit.chunk].fragment(unit.kind, micro_batch=unit.micro_batch, last=last))
+        if len(units) == 1:
+            key = units[0].kind, units[0].chunk, fragments[0].program
+            if key not in posted:
+                posted[key] = _with_messages(chunks[units[0].chunk], units[0], fragments[0])
+            offsets = [posted[key].write(program, units[0].micro_batch, before, ahead)]
+        else:
+            for unit in units:
+                before += _receive(program, chunks[unit.chunk], unit, ahead)
+            offsets = _extend(program, fragments, units, before, ahead)
         for fragment, place in zip(fragments, offsets, strict=True):
             gathers += weights.hold(program, [place[n] for n, _ in fragment.takes], fragment.room)
             gradients.hold(program, [place[n] for n in fragment.fills], GRADIENT_ROOM)
@@ -93,13 +100,13 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
             gradients.gives += [place[n] for n in fragment.drains]
         ends: list[int] = []
         for unit, fragment, place in zip(units, fragments, offsets, strict=True):
-            chunk = chunks[unit.chunk]
             out = [place[n] for n in fragment.exits]
             ends += out
             if unit.kind == "F":
                 for n, blocks in fragment.takes:
                     gathered.setdefault((unit.chunk, blocks), place[n])
-            _send(program, chunk, unit, out)
+            if len(units) > 1:
+                _send(program, chunks[unit.chunk], unit, out)
             left |= {(unit.chunk, unit.micro_batch, block): place[n] for block, n in fragment.leaves}
             for block, n in fragment.returns:
                 program.depend(place[n], after=[left[unit.chunk, unit.micro_batch, block]])
@@ -110,6 +117,47 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
                     completed[unit.chunk, block] = place[n]
         exits.append(tuple(ends))
     return Trail(first_use=first_use, completed=completed, exits=exits[-1], gathers=tuple(gathers), gathered=gathered)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Posted:
+    """A unit's ops with the messages to and from it, written once for all its micro-batches.
+
+    Parameters
+    ----------
+    program : Program
+    fragment : Fragment
+    first : int
+        its first op in ``program``
+    receive : int
+        the message that it waits for, -1 where there is none
+    """
+
+    program: Program
+    fragment: Fragment
+    first: int
+    receive: int
+
+    def write(self, program: Program, micro_batch: int, before: Iterable[int], ahead: Iterable[int]) -> Sequence[int]:
+        """Append a copy behind ``before``, its message posted behind ``ahead``; where the fragment's ops now stand."""
+        (place,) = program.weave([self.program], micro_batches=[micro_batch])
+        if self.receive >= 0:
+            program.depend(place[self.receive], after=ahead)
+        for number in self.fragment.entries:
+            program.depend(place[self.first + number], after=before)
+        for number in self.fragment.early:
+            program.depend(place[self.first + number], after=ahead)
+        return place[self.first : self.first + len(self.fragment.program)]
+
+
+def _with_messages(chunk: StageChunk, unit: Unit, fragment: Fragment) -> _Posted:
+    program = Program()
+    came = _receive(program, chunk, unit, ())
+    first = program.extend(fragment.program)
+    for number in fragment.entries:
+        program.depend(first + number, after=came)
+    _send(program, chunk, unit, [first + number for number in fragment.exits])
+    return _Posted(program=program, fragment=fragment, first=first, receive=0 if came else -1)
 
 
 class _Room:

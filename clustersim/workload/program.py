@@ -53,8 +53,8 @@ class Program:
         self._keys: dict[str, int] = {}
         self._pools: dict[str, int] = {}
         self._rows = Table(len(_COLUMNS))
-        self._waits = Table(2)
-        self._carries = Table(2)
+        self._waits = Table(2, ordered=False)
+        self._carries = Table(2, ordered=False)
         self._memory = Table(4)
         self._pool_use = Table(4)
         self._step = 0  # that of the next op
@@ -135,6 +135,30 @@ class Program:
                 self._pool_use.add(number, at, self._pools.setdefault(pool, len(self._pools)), amount)
         self._arrays = None
         return number
+
+    def add_like(
+        self, like: NDArray[np.int64], ops: Sequence[Op], which: NDArray[np.int64], *, stream: str
+    ) -> NDArray[np.int64]:
+        """Put many ops at the end of ``stream``, each with the labels of one that is there; return their numbers.
+
+        Parameters
+        ----------
+        like : NDArray[int64], shape (n,)
+            numbers of the ops whose phase, micro-batch, layer, stage and step they have
+        ops : Sequence[Op]
+        which : NDArray[int64], shape (n,)
+            what each of them is, as an index into ``ops``
+        """
+        rows = self._rows.rows()[like]
+        number, come = np.full(len(ops), -1, dtype=np.int64), np.unique(which, return_index=True)
+        for k in come[0][np.argsort(come[1])].tolist():  # numbered as they come, as one by one
+            number[k] = self._ops.setdefault(ops[k], len(self._ops))
+        rows[:, 0] = number[which]
+        rows[:, 1] = self._streams.setdefault(stream, len(self._streams))
+        first = len(self._rows)
+        self._rows.extend(rows)
+        self._arrays = None
+        return np.arange(first, len(self._rows))
 
     def extend(
         self, other: Program, *, after: Mapping[int, Iterable[int]] | None = None, micro_batch: int | None = None
@@ -271,6 +295,14 @@ class Program:
             if not (0 <= before < len(self._rows) and 0 <= op < len(self._rows)):
                 raise ValueError(f"{self.name}: op {op}: after={before} must name ops of this program")
             self._waits.add(before, op)
+        self._arrays = None
+
+    def depend_all(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> None:
+        """Make ``after[k]`` wait for ``before[k]``, for all k."""
+        waits = np.stack([before, after], axis=1)
+        if len(waits) and not 0 <= waits.min() <= waits.max() < len(self._rows):
+            raise ValueError(f"{self.name}: waits must name ops of this program")
+        self._waits.extend(waits)
         self._arrays = None
 
     def carry(self, before: int, after: int) -> None:

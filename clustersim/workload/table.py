@@ -18,11 +18,14 @@ class Table:
     ----------
     width : int
         numbers in a row
+    ordered : bool
+        whether rows stand in the order in which they came; otherwise single ones may stand behind the others
     """
 
-    __slots__ = ("_blocks", "_length", "_single", "_width")
+    __slots__ = ("_blocks", "_length", "_ordered", "_single", "_width")
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, *, ordered: bool = True) -> None:
+        self._ordered = ordered
         self._width = width
         self._length = 0
         self._blocks: list[NDArray[np.int64]] = []
@@ -40,7 +43,8 @@ class Table:
     def extend(self, rows: NDArray[np.int64]) -> None:
         """Put rows at the end, shape (n, width); the array must not change afterwards."""
         if len(rows):
-            self._gather()
+            if self._ordered:
+                self._gather()
             self._blocks.append(rows)
             self._length += len(rows)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from clustersim.garbage import uncollected
 from clustersim.workload.case import Case
 from clustersim.workload.checkpoint.save import buffer, usual_rounds
 from clustersim.workload.context import places
@@ -36,6 +37,7 @@ OFFLOADED_ROUNDS = 3
 second."""
 
 
+@uncollected()
 def training_step(
     model: Model,
     plan: ParallelPlan,

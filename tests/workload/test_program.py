@@ -105,3 +105,37 @@ def test_more_than_a_pool_ever_has_is_refused() -> None:
     pools = {"pinned": Pool(capacity=2)}
     (fault,) = check(Job(name="job", programs=(program,), program_of=np.array([0]), pools=pools))
     assert (fault.key, fault.value, fault.nearest) == ("role.pinned", 3, 2)
+
+
+def test_many_ops_at_once_are_as_one_by_one() -> None:
+    kinds = [op("b"), op("a")]
+    single, whole = steps(2, 2), steps(2, 2)
+    hosts = [
+        single.add(kinds[k], stream="host", phase="forward", micro_batch=0, layer=0, step=s)
+        for k, s in [(1, 0), (0, 1)]
+    ]
+    assert whole.add_like(np.array([0, 2]), kinds, np.array([1, 0]), stream="host").tolist() == hosts
+    for before, after in zip(hosts, (1, 3), strict=True):
+        single.depend(after, after=[before])
+    whole.depend_all(np.array(hosts), np.array([1, 3]))
+    assert whole.arrays().digest == single.arrays().digest
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 3), (3, 0), (-1, 0)])
+def test_waits_name_ops_of_the_program(before: int, after: int) -> None:
+    with pytest.raises(ValueError, match="must name ops of this program"):
+        steps(3).depend_all(np.array([before]), np.array([after]))
+
+
+@pytest.mark.parametrize("length", [1, 2, 12])
+def test_a_cycle_among_ops_that_were_added_later_is_found(length: int) -> None:
+    """A chain of calls, each before an op that stands before it; the first then waits for the last of these ops."""
+    program = steps(length)
+    calls = [program.add(op("call"), stream="host") for _ in range(length)]
+    program.depend_all(np.array(calls), np.arange(length))
+    job = Job(name="job", programs=(program,), program_of=np.array([0]))
+    assert not check(job)
+    program.depend(calls[0], after=[length - 1])
+    (fault,) = check(job)
+    assert "cycle" in fault.rule
+    assert f"{calls[0]} call" in str(fault.value)

@@ -23,3 +23,12 @@ def test_no_rows_have_their_width() -> None:
     table.extend(np.empty((0, 4), dtype=np.int64))
     assert table.rows().shape == (0, 4)
     assert len(table) == 0
+
+
+def test_without_an_order_single_rows_stand_behind_blocks() -> None:
+    table = Table(1, ordered=False)
+    table.add(1)
+    table.extend(np.array([[2], [3]]))
+    table.add(4)
+    assert sorted(table.rows().reshape(-1).tolist()) == [1, 2, 3, 4]
+    assert len(table) == 4

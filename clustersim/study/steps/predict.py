@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 
 from clustersim.faults import BadInput
+from clustersim.garbage import uncollected
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.steps.metric import metric_faults
 from clustersim.study.steps.refusal import RefusedError
@@ -94,6 +95,7 @@ def _told(outcome: StepOutcome, time: StepTime | RefusedError) -> StepOutcome:
     return StepOutcome(row=row, measured=measured, step=time)
 
 
+@uncollected()
 def _timed(alike: Sequence[StepJob]) -> list[StepTime | tuple[str, str]]:
     """Times of jobs that differ by their batch only, so that their short batches are simulated once."""
     ran: dict[int, Result] = {}

@@ -12,6 +12,8 @@ from clustersim.study.steps.recipes import recipe_of
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.study.steps.step_job import MeasuredStep, StepJob, place
 from clustersim.study.steps.timing import step_time
+from clustersim.workload.optimizer import find_optimizer
+from clustersim.workload.optimizers.elementwise import Elementwise
 from clustersim.workload.precision import WIDTH, find_recipe
 
 __all__ = ["placed"]
@@ -67,13 +69,24 @@ def _degrees(row: StepRow) -> list[tuple[int, int]]:
 def _fits(measured: MeasuredStep) -> bool:
     """Whether it does with as many micro-batches as fill its pipeline."""
     job = measured.job
-    if not job.plan.fsdp and job.plan.zero < 2:  # then weights and gradients are whole, which is soon told
-        recipe = find_recipe(job.dtype)
-        width = WIDTH[recipe.weights] + WIDTH[job.plan.gradient_dtype or recipe.gradients]
-        share = job.model.num_parameters / (job.plan.tp * job.plan.pp * job.plan.ep)
-        if width * share > max(gpu.memory_bytes for gpu in job.machine.topology().gpus):
-            return False
+    if _least_nbytes(job) > max(gpu.memory_bytes for gpu in job.machine.topology().gpus):  # which is soon told
+        return False
     return _holds(job.with_micro_batches(min(job.num_micro_batches, job.plan.pp)))
+
+
+def _least_nbytes(job: StepJob) -> int:
+    """What the fullest GPU holds throughout at least, as far as it is whole or evenly shared [B]."""
+    plan, recipe = job.plan, find_recipe(job.dtype)
+    if plan.fsdp or plan.zero > 1 or plan.offload is not None:
+        return 0
+    share = job.model.num_parameters // (plan.tp * plan.pp * plan.ep)
+    nbytes = share * (WIDTH[recipe.weights] + WIDTH[plan.gradient_dtype or recipe.gradients])
+    optimizer, shards = find_optimizer(plan.optimizer), (plan.dp or 1) * plan.cp if plan.zero else 1
+    if recipe.master is not None:
+        nbytes += WIDTH[recipe.master] * (share // shards)
+    if isinstance(optimizer, Elementwise):
+        nbytes += optimizer.state_nbytes(share, recipe=recipe, shards=shards)
+    return nbytes
 
 
 @lru_cache(maxsize=1024)

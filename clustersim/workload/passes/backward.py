@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from clustersim.workload.layers.piece import fused
+from clustersim.workload.layers.piece import Piece, fused
 from clustersim.workload.layers.placed import Placed
+from clustersim.workload.op import Collective, Compute
 from clustersim.workload.passes.activation_offload import OffloadedActivations, Returning
 from clustersim.workload.passes.forward import forward_block
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Chain, Fragment
@@ -219,17 +220,21 @@ def _backward_block(
         chain.write(part.pieces, layer=layer)
         held += part.kept
     reduces = block.gathers and shard.tp > 1
-    if weights:
-        pieces, beside = block.whole_backward(apart=reduces, arranged=tuple)
-    else:
-        pieces, beside = block.input_backward(arranged=tuple), None
-    go = go and reduces and (beside is None or not overlap)
-    once_more = gather(shard, f"{block.kind} input again") if full and beside is not None else None
-    if come:
-        pieces = as_tokens_come(pieces, shard, products, what=f"{block.kind} output gradient", then=once_more)
-    if go:
-        pieces = as_tokens_go(pieces, shard, products, what=f"{block.kind} input gradient")
-    pieces = fused(pieces)
+
+    def arranged() -> tuple[tuple[Piece, ...], Compute | None, Collective | None, bool]:
+        if weights:
+            pieces, beside = block.whole_backward(apart=reduces, arranged=tuple)
+        else:
+            pieces, beside = block.input_backward(arranged=tuple), None
+        in_parts = go and reduces and (beside is None or not overlap)
+        once_more = gather(shard, f"{block.kind} input again") if full and beside is not None else None
+        if come:
+            pieces = as_tokens_come(pieces, shard, products, what=f"{block.kind} output gradient", then=once_more)
+        if in_parts:
+            pieces = as_tokens_go(pieces, shard, products, what=f"{block.kind} input gradient")
+        return fused(pieces), beside, once_more, in_parts
+
+    pieces, beside, once_more, go = chain.once(block, "backward", arranged)
     begin, done = Counter(start), Counter({WORKSPACE: -held})
     begin[WORKSPACE] += held
     if beside is None:

@@ -121,22 +121,28 @@ def forward_block(
     """
     block, layer = placed.block, placed.layer
     numbers = []
-    pieces: Sequence[Piece] = block.forward[:-1] if until_product else block.forward
     gathers = block.gathers and shard.sequence_parallel
     reduces = block.reduces and shard.tp > 1 and not until_product
-    parts = shard.sequence_parallel and any(piece.product for piece in pieces)
+    wanted: Sequence[Piece] = block.forward[:-1] if until_product else block.forward
+    parts = shard.sequence_parallel and any(piece.product for piece in wanted)
     come, go = parts and gathers and products.gather != "whole", parts and reduces and products.reduce != "whole"
     if gathers:
         transient += shard.full_nbytes
-    if come:
-        pieces = as_tokens_come(pieces, shard, products, what=f"{block.kind} input")
-    elif gathers:
+
+    def arranged() -> tuple[Piece, ...]:
+        pieces = wanted
+        if come:
+            pieces = as_tokens_come(pieces, shard, products, what=f"{block.kind} input")
+        if go:
+            pieces = as_tokens_go(pieces, shard, products, what=f"{block.kind} output")
+        return fused([replace(p, op=again(p.op)) for p in pieces] if repeated else pieces)
+
+    if gathers and not come:
         numbers.append(chain.add(gather(shard, f"{block.kind} input"), layer=layer))
         for copy in in_order(shard, f"{block.kind} input"):
             chain.add(copy, layer=layer)
-    if go:
-        pieces = as_tokens_go(pieces, shard, products, what=f"{block.kind} output")
-    pieces = fused([replace(p, op=again(p.op)) for p in pieces] if repeated else pieces)
+    way = "forward" if not repeated else "again until its product" if until_product else "again"
+    pieces = chain.once(block, way, arranged)
     done = Counter(end or {})
     done[WORKSPACE] -= transient
     begin = Counter(start)

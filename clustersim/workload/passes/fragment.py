@@ -8,14 +8,17 @@ gathered weights and for gradients that are yet to be reduced.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from clustersim.workload.layers.piece import Piece
 from clustersim.workload.op import Collective, Compute, Copy, HostWork, Op, Storage
 from clustersim.workload.program import Program
 
 __all__ = ["ACTIVATIONS", "COMMUNICATION", "GRADIENTS", "WEIGHTS", "WORKSPACE", "Chain", "Fragment", "stream_of"]
+
+_Made = TypeVar("_Made")
 
 ACTIVATIONS, WORKSPACE, COMMUNICATION = "gpu/activations", "gpu/workspace", "gpu/communication"
 WEIGHTS, GRADIENTS = "gpu/weights", "gpu/gradients"
@@ -111,6 +114,7 @@ class Chain:
         self.leaves: list[tuple[int, int]] = []
         self.returns: list[tuple[int, int]] = []
         self.room: int | None = None
+        self._known: dict[object, Any] = {}
         self._program = Program(f"virtual stage {stage} {phase}")
         self._entries: list[int] = []
         self._early: list[int] = []
@@ -120,6 +124,14 @@ class Chain:
 
     def __len__(self) -> int:
         return len(self._program)
+
+    def once(self, of: object, what: str, make: Callable[[], _Made]) -> _Made:
+        """What equal blocks, which are one object, have in common: made for the first of them."""
+        key = id(of), what
+        if key not in self._known:
+            self._known[key] = of, make()
+        made: _Made = self._known[key][1]
+        return made
 
     def add(
         self,
