@@ -43,6 +43,10 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     ],
     "communication.network": [("efa", ONE_NODE, False), ("efa", TWO_NODES, True)],
     "plan.overlap_dp": [(False, ONE_NODE | {"plan.tp": 4, "plan.pp": 2}, False), (False, ONE_NODE, True)],
+    "plan.unaligned": [
+        ("vector", ONE_NODE, False),
+        ("vector", ONE_NODE | {"plan.attention": "unfused", "seq_len": 100}, True),
+    ],
     "plan.axis_order": [
         (("dp", "tp", "cp", "pp"), ONE_NODE, False),
         (("dp", "tp", "cp", "pp"), TWO_NODES | {"plan.tp": 2}, True),
