@@ -42,7 +42,7 @@ _GENERATIONS = {"edr": 100, "hdr": 200, "ndr": 400, "xdr": 800}
 
 _INSIDE = re.compile(r"nvlink|nvswitch|xgmi|infinity|pcie|c2c", re.I)
 _COUNTS = {"one": 1, "single": 1, "two": 2, "four": 4, "eight": 8}
-_TIMES = rf"(?:(?P<count>\d+)\s*[x×]\s*|(?P<word>{'|'.join(_COUNTS)})\s+)?"
+_TIMES = rf"(?<![-\dx×.])(?:(?P<count>\d+)\s*[x×]\s*|(?P<word>{'|'.join(_COUNTS)})\s+)?"
 _RATE = re.compile(_TIMES + r"(?P<rate>\d+(?:\.\d+)?)\s*(?P<unit>[GT]b(?:/s|ps|it/s|E)\b)")
 _GENERATION = re.compile(_TIMES + r"(?P<name>edr|hdr|ndr|xdr)(?P<rate>\d+)?\b", re.I)
 _PRODUCT = re.compile(r"\b(?P<count>\d+)\s*[x×]\s*(?P<rate>\d+)\b")
@@ -118,6 +118,8 @@ def read_network(text: str, gpus_per_node: int) -> PublishedNetwork | None:
         if rate is None or (kind is None and _INSIDE.search(piece)):
             continue
         count, gbits = rate
+        if not gbits or count == 0:
+            return None
         kind = kind or "rdma"
         if count is not None:
             return PublishedNetwork(kind=kind, node_gbits=count * gbits, port_gbits=gbits)

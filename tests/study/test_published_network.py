@@ -33,7 +33,17 @@ def test_words_are_read(text: str, kind: str, node: float | None, port: float | 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "not stated", "NVLink3; IB", "NVLink3 400 GB/s; PCIe4 host link", "NVLink5, 144 Gb/s"]
+    "text",
+    [
+        "",
+        "-4x200 Gb/s",
+        "0x200 Gb/s",
+        "8x0 Gb/s IB",
+        "not stated",
+        "NVLink3; IB",
+        "NVLink3 400 GB/s; PCIe4 host link",
+        "NVLink5, 144 Gb/s",
+    ],
 )
 def test_no_rate_is_no_network(text: str) -> None:
     assert read_network(text, 8) is None
