@@ -21,7 +21,7 @@ from clustersim.study.calibration import Calibration, calibrate, errors
 from clustersim.study.card_text import card_text, evidence, residuals
 from clustersim.study.log_rows import place_logs
 from clustersim.study.measured import Measured, locate
-from clustersim.study.networks import is_known, network_start
+from clustersim.study.networks import network_start
 
 __all__ = ["CalibratedFiles", "calibrate_files"]
 
@@ -217,4 +217,4 @@ def _calibrates(row: Measured, key: str) -> bool:
     """Whether a row bears on its card of this kind."""
     if row.topology.num_nodes == 1:
         return key == "node"
-    return key == "network" and is_known(row.row.inter_link)
+    return key == "network" and row.between.known

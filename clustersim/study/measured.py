@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.library.topologies import communication_of, fabric_of, load_topology
+from clustersim.library.topologies import communication_of, load_topology
 from clustersim.readers.collective_rows import CollectiveRow
-from clustersim.study.published_network import read_network
+from clustersim.study.networks import RowNetwork, network_of
 from clustersim.topology.topology import Topology
 
 __all__ = ["CLOCKS", "MACHINES", "Clock", "Measured", "Refused", "locate"]
@@ -103,6 +103,8 @@ class Measured:
     algorithm : str, optional
         that the row says it ran
     clock : Clock
+    between : RowNetwork
+        what joins the nodes; known where there is one node
     """
 
     row: CollectiveRow
@@ -113,6 +115,7 @@ class Measured:
     network: str
     algorithm: str | None
     clock: Clock
+    between: RowNetwork
 
     @property
     def group(self) -> str:
@@ -150,8 +153,8 @@ def locate(rows: Iterable[CollectiveRow]) -> tuple[list[Measured], list[Refused]
             refused.append(Refused(row=row, reason=f"{per_node} ranks on a node of {size} GPUs, {card}"))
             continue
         num_nodes = -(-row.num_ranks // per_node)
-        if num_nodes > 1:
-            changes = {**changes, **_network_changes(row, card, changes, size)}
+        between = network_of(row.inter_link, card, changes, size) if num_nodes > 1 else RowNetwork(known=True)
+        changes = {**changes, **between.changes}
         topology = _load(card, num_nodes, tuple(changes.items()))
         devices = (size * np.arange(num_nodes)[:, None] + np.arange(per_node)).reshape(-1)[: row.num_ranks]
         about = f"{row.source} {row.algo} {row.notes}"
@@ -167,15 +170,10 @@ def locate(rows: Iterable[CollectiveRow]) -> tuple[list[Measured], list[Refused]
             network=network,
             algorithm=_algorithm(row),
             clock=clock,
+            between=between,
         )
         placed.append(one)
     return placed, refused
-
-
-def _network_changes(row: CollectiveRow, card: str, changes: Mapping[str, object], size: int) -> Mapping[str, object]:
-    network = read_network(row.inter_link, size)
-    fabric = fabric_of(card, **changes)
-    return (network.changes(fabric, size) if network and fabric else None) or {}
 
 
 @cache

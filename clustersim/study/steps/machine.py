@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any
 
 from clustersim.faults import BadInput
-from clustersim.library.topologies import fabric_of, load_topology
+from clustersim.library.topologies import load_topology
 from clustersim.readers.step_rows import StepRow
-from clustersim.study.published_network import read_network
+from clustersim.study.networks import network_of
 from clustersim.study.steps.published_hardware import find_card
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.topology.topology import Topology
@@ -90,15 +90,11 @@ def machine_of(row: StepRow, num_ranks: int) -> tuple[Machine, list[str], bool]:
     assumptions = [f"card: {card} stands for {row.hardware}"]
     known = nodes == 1
     if nodes > 1:
-        fabric = fabric_of(card, **changes)
-        network = read_network(row.interconnect, size)
-        other = network.changes(fabric, size) if network and fabric else None
-        changes = {**changes, **(other or {})}
-        known = other is not None
-        if not known:
-            assumptions.append(f"network: that of {card} is taken; published as {row.interconnect!r}")
-        elif network and network.node_gbits is None:
-            assumptions.append(f"network: as many ports a node as {card} has; published as {row.interconnect!r}")
+        between = network_of(row.interconnect, card, changes, size)
+        changes = {**changes, **between.changes}
+        known = between.known
+        if not (known and between.ports_told):
+            assumptions.append(f"network: {between.told}")
     machine = Machine(card=card, nodes=nodes, ranks_per_node=per_node, changes=tuple(changes.items()))
     try:
         machine.topology()
