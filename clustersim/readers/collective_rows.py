@@ -9,6 +9,7 @@ from pathlib import Path
 from clustersim.collective.bound import KINDS
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.readers import csv_records
+from clustersim.readers.csv_number import Misread, number, whole
 
 __all__ = ["COLUMNS", "CollectiveRow", "Unused", "detect", "read"]
 
@@ -186,35 +187,21 @@ def _numbers(path: Path, line: int, given: Mapping[str, str]) -> tuple[dict[str,
         text = given.get(name, "")
         if not text:
             continue
-        value = _number(text)
-        whole = name in _COUNTS
-        least = 1 if name in ("nodes", "gpus", "gpus_per_node") else 0
-        good = value is not None and least <= value <= _LARGEST and (not whole or value == int(value))
-        if name == "time_us" and value == 0:
-            good = False
-        if good and value is not None:
-            numbers[name] = value
+        found = whole(text, least=0 if name == "size_bytes" else 1, most=_LARGEST) if name in _COUNTS else number(text)
+        if isinstance(found, Misread):
+            wrong = found
+        elif found is None or found < 0 or (name == "time_us" and not found):
+            wrong = Misread(rule=f"must be a finite number{' above 0' if name == 'time_us' else ', zero or above'}")
+        else:
+            numbers[name] = found
             continue
-        rule = f"must be a whole number from {least}" if whole else "must be a finite number, zero or above"
-        rule = "must be a finite number above 0" if name == "time_us" else rule
-        faults.append(Fault(file=str(path), key=f"line {line}, column {name}", value=text, rule=rule))
+        key = f"line {line}, column {name}"
+        faults.append(Fault(file=str(path), key=key, value=text, rule=wrong.rule, nearest=wrong.nearest))
     kind = given.get("collective", "")
     if "collective" in given and not kind:
         rule, near = "must be given", "all_reduce"
         faults.append(Fault(file=str(path), key=f"line {line}, column collective", value=kind, rule=rule, nearest=near))
     return numbers, faults
-
-
-def _number(text: str) -> float | None:
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if abs(value) < float("inf") else None
 
 
 def _reason(given: Mapping[str, str], numbers: Mapping[str, float]) -> str:

@@ -11,6 +11,7 @@ from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.kernel import Kernel, KernelKind
 from clustersim.hardware.kernel_table import KernelTable, TimedKernel
 from clustersim.hardware.memory_model import FORMS
+from clustersim.readers.csv_number import Misread, number, whole
 
 __all__ = ["COLUMNS", "read"]
 
@@ -82,8 +83,8 @@ def read(path: str | Path) -> KernelTable:
             rule, near = f"is not a column here; legal: {', '.join(COLUMNS)}", nearest_name(name, COLUMNS)
             faults.append(Fault(file=str(path), key="columns", value=name, rule=rule, nearest=near))
     rows = []
-    for number, fields in enumerate(() if faults else records, start=1):
-        row, wrong = _row(path, number, fields)
+    for position, fields in enumerate(() if faults else records, start=1):
+        row, wrong = _row(path, position, fields)
         faults += wrong
         rows += row
     if not faults and not rows:
@@ -120,12 +121,12 @@ def _parquet(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     ]
 
 
-def _row(path: Path, number: int, fields: Mapping[str, str]) -> tuple[list[TimedKernel], list[Fault]]:
+def _row(path: Path, position: int, fields: Mapping[str, str]) -> tuple[list[TimedKernel], list[Fault]]:
     given = {name.strip(): str(text).strip() for name, text in fields.items() if name and str(text).strip()}
     faults = [
         Fault(
             file=str(path),
-            key=f"row {number}, column {wrong.column}",
+            key=f"row {position}, column {wrong.column}",
             value=wrong.value,
             rule=wrong.rule,
             nearest=wrong.nearest,
@@ -134,7 +135,7 @@ def _row(path: Path, number: int, fields: Mapping[str, str]) -> tuple[list[Timed
     ]
     if surplus := [str(text) for text in fields.get("", ())]:
         rule = "stands beyond the last column"
-        faults.append(Fault(file=str(path), key=f"row {number}", value=",".join(surplus), rule=rule))
+        faults.append(Fault(file=str(path), key=f"row {position}", value=",".join(surplus), rule=rule))
     if faults:
         return [], faults
     counts = {name: int(float(given[name])) for name in _COUNTS if name in given}
@@ -154,14 +155,13 @@ def _faults(given: Mapping[str, str]) -> Iterator[_Wrong]:
     if kind == "memory" and form and form not in FORMS:
         yield _Wrong("form", form, f"must be one of {', '.join(FORMS)}, or empty", nearest_name(form, FORMS))
     for name in _COUNTS:
-        number = _number(given.get(name, "1"))
-        if number is None or not 1 <= number <= _LARGEST or number != int(number):
-            near = None if number is None else min(max(round(number), 1), _LARGEST)
-            yield _Wrong(name, given[name], f"must be a whole number from 1 to {_LARGEST:.0e}", near)
+        found = whole(given.get(name, "1"), least=1, most=_LARGEST)
+        if isinstance(found, Misread):
+            yield _Wrong(name, given[name], found.rule, found.nearest)
     for name in _FLAGS:
         if given.get(name, "0") not in (*_NO, *_YES):
             yield _Wrong(name, given[name], "must be 0 or 1")
-    time = _number(given.get("time_us", "1"))
+    time = number(given.get("time_us", "1"))
     if time is None or not 0 < time <= _LONGEST_US:
         near = _LONGEST_US if time is not None and time > 0 else None
         yield _Wrong("time_us", given["time_us"], f"must be a number above 0 and up to {_LONGEST_US:.0e}", near)
@@ -197,11 +197,3 @@ def _kernel(given: Mapping[str, str], counts: Mapping[str, int]) -> Kernel:
         form=form,
         backward=backward,
     )
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if abs(value) < float("inf") else None
