@@ -8,6 +8,7 @@ from clustersim.readers.step_rows import StepRow
 from clustersim.study.steps.graph_recipes import GRAPH_RECIPES
 from clustersim.study.steps.offload_recipes import OFFLOAD_RECIPES
 from clustersim.study.steps.recipe import LAYOUT, Recipe
+from clustersim.workload.fusion import FUSED
 
 __all__ = ["recipe_of"]
 
@@ -50,6 +51,13 @@ def _card(name: str, path: str, *, seq_len: int = 4096, **columns: int) -> Recip
     whole = {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "micro_batch": 1, "seq_len": seq_len} | columns
     return Recipe(words=("verification card", f"recipe {name}"), columns=whole, origin=f"{_BRIDGE}/{path}, {name}")
 
+
+_WHOLE_GRAPHS = (
+    ("megatron bridge performance summary 26.06", "mxfp8"),
+    ("megatron bridge performance summary 26.08", "mxfp8"),
+    ("verification card", "fp8mx_config"),
+)
+"""Sources and precisions whose recipes for NVL72 capture a whole step as a graph."""
 
 _RECIPES: tuple[Recipe, ...] = (
     Recipe(
@@ -137,11 +145,7 @@ _RECIPES: tuple[Recipe, ...] = (
             origin=f"{_CONFIGS}/{path}: cuda_graph_impl full_iteration, one launch a step, moe_a2a_overlap and "
             "NVTE_CUTEDSL_FUSED_GROUPED_MLP; Megatron-Bridge pull requests 3983, 4226 and 4249",
         )
-        for source, precision in (
-            ("megatron bridge performance summary 26.06", "mxfp8"),
-            ("megatron bridge performance summary 26.08", "mxfp8"),
-            ("verification card", "fp8mx_config"),
-        )
+        for source, precision in _WHOLE_GRAPHS
         for gpu in ("gb200", "gb300")
         for model, path in (
             ("deepseek_v3", "deepseek/deepseek_workload_base_configs.py"),
@@ -149,6 +153,16 @@ _RECIPES: tuple[Recipe, ...] = (
             ("qwen3_30b", "qwen/qwen3_llm_pretrain.py"),
             ("gpt_oss_120b", "gpt_oss/gpt_oss_workload_base_configs.py"),
         )
+    ),
+    *(
+        Recipe(
+            words=(source, "gpt_oss_120b", gpu, precision),
+            switches={"fusion": (*FUSED, "clamp", "expert_bias")},
+            origin="Transformer Engine transformer_engine/pytorch/ops, ScaledClampedQGeGLU biases of GroupedLinear; "
+            "assumed for these rows: a graph of the whole step, which they capture, holds no copy of a number",
+        )
+        for source, precision in _WHOLE_GRAPHS
+        for gpu in ("gb200", "gb300")
     ),
     Recipe(
         words=("megatron bridge performance summary", "qwen3_235b", "h100"),

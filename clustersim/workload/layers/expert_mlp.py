@@ -5,6 +5,7 @@ from __future__ import annotations
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.expert_shard import ExpertShard
 from clustersim.workload.layers.expert_activations import activation_input_nbytes
+from clustersim.workload.layers.expert_operators import CLAMPED, clamps, is_clamped_apart, output_biases
 from clustersim.workload.layers.grouped import grouped
 from clustersim.workload.layers.kernels import linear, linear_input_gradient, linear_weight_gradient, memory_pass
 from clustersim.workload.layers.writing import Writing
@@ -68,15 +69,17 @@ def write_experts(
     """
     outward = expert_matrices(shard, experts, share)[1]
     quantised = shard.recipe.quantisation is not None and share.fp8_dispatch
-    return writing.kernels(
-        "experts forward",
-        *_sorted(shard, share),
-        *expert_input(shard, experts, share, cast=not quantised),
+    first = (*_sorted(shard, share), *expert_input(shard, experts, share, cast=not quantised))
+    second = (
         expert_activation(shard, experts, share),
         *grouped(linear, shard, *outward, share.tokens),
+        *output_biases(shard, experts, share),
         *_sorted(shard, share),
-        after=after,
     )
+    if not is_clamped_apart(shard, experts):
+        return writing.kernels("experts forward", *first, *second, after=after)
+    before = writing.kernels("experts forward", *first, *clamps(shard, experts, share), after=after)
+    return writing.kernels(f"{CLAMPED} forward", *second, after=(before,))
 
 
 def write_experts_backward(
@@ -94,6 +97,7 @@ def write_experts_backward(
     writing.kernels(
         "experts backward",
         *_sorted(shard, share),
+        *output_biases(shard, experts, share, backward=True),
         *grouped(linear_input_gradient, shard, *outward, tokens),
         after=after,
     )
@@ -101,6 +105,7 @@ def write_experts_backward(
     writing.kernels(
         "experts backward",
         expert_activation(shard, experts, share, backward=True),
+        *clamps(shard, experts, share, backward=True),
         *grouped(linear_input_gradient, shard, *inward, tokens),
         *_sorted(shard, share),
     )

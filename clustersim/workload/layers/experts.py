@@ -18,6 +18,7 @@ from clustersim.workload.layers.expert_mlp import (
     write_experts,
     write_experts_backward,
 )
+from clustersim.workload.layers.expert_operators import CLAMPED, clamps, is_clamped_apart
 from clustersim.workload.layers.kernels import weight_gradient_nbytes
 from clustersim.workload.layers.latent_experts import (
     latent_backward,
@@ -189,14 +190,22 @@ def _parts(shard: Shard, experts: Experts, share: ExpertShard) -> Iterator[Part]
     kept = {tensor.name: tensor.nbytes for tensor in kept_by_experts(shard, experts, share)}
     before, after = (kept.get(f"experts {when} their activation", 0) for when in ("before", "after"))
 
+    after += kept.get("experts within their bounds", 0)
+
     def op(name: str, *kernels: Kernel) -> Compute:
         return Compute(name=f"{name} forward", kind="experts", kernels=kernels)
 
+    def activated(name: str, *kernels: Kernel) -> Compute | tuple[Piece, ...]:
+        """The activation behind ``kernels``, and behind its clamps where these are kernels of their own."""
+        if not is_clamped_apart(shard, experts):
+            return op(name, *kernels, activation)
+        apart = op(name, *kernels, *clamps(shard, experts, share))
+        return Piece(op=apart), Piece(op=op(CLAMPED, activation), after=(0,))
+
     activation = expert_activation(shard, experts, share)
-    inside = op("expert products", *expert_input(shard, experts, share), activation)
+    inside = activated("expert products", *expert_input(shard, experts, share))
     yield Part(name="experts", op=inside, kept=before + after, within=("moe",))
-    again = op("experts activation", activation)
-    yield Part(name="activation", op=again, kept=after, within=("moe", "experts"))
+    yield Part(name="activation", op=activated("experts activation"), kept=after, within=("moe", "experts"))
     if experts.num_shared:
         nbytes = kept.get("shared experts after their activation", 0)
         op_again = op("shared experts activation", shared_activation(shard, experts, share))
