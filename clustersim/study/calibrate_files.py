@@ -111,7 +111,7 @@ def calibrate_files(
             continue
         placed, refused = locate(row for row in told if row.confidence != "low")
         rows += placed
-        reasons = Counter([row.reason for row in aside] + [item.reason for item in refused])
+        reasons = Counter([row.reasons[0] for row in aside] + [item.reasons[0] for item in refused])
         reasons["low confidence"] = sum(row.confidence == "low" for row in told)
         notes += [*said, *(f"{count} rows left out: {reason}" for reason, count in reasons.items() if count)]
     for path in logs:

@@ -14,7 +14,7 @@ from clustersim.readers import collective_rows
 from clustersim.readers.collective_rows import CollectiveRow, Unused
 from clustersim.study.calibration import Calibration
 from clustersim.study.left_out import COLUMNS, left_out_errors
-from clustersim.study.measured import Measured
+from clustersim.study.measured import Measured, no_card
 from clustersim.study.prediction import Outcome, closed_reason, predict, shipped_cards
 from clustersim.study.row_kind import RowKind
 from clustersim.study.validated_row import ValidatedRow
@@ -158,8 +158,8 @@ def _aside(path: Path, row: Unused) -> ValidatedRow:
         **_common(path, row.line, row.id, given.get("family", ""), given.get("source", "")),
         measured=float(took) if took else None,
         nbytes=nbytes,
-        reason=closed_reason(row.reason),
-        detail=row.reason,
+        reason=closed_reason(row.reasons[0]),
+        detail="; ".join(filter(None, (*row.reasons, no_card(given.get("hardware", ""))))),
         labels={name: given.get(name, "") for name in _PUBLISHED} | {"size": decade(nbytes)} | _NOT_PLACED,
     )
 

@@ -21,9 +21,9 @@ _HYBRID = re.compile(r"\bhsdp[ -]?(\d+)\b|\bfsdp (\d+) x dp\b")
 """How many ranks share one copy of the weights."""
 
 _READ = re.compile(
-    r"\b(?:zero |zero-)?(?:zero|stage)[- ]?[0-3]( style in pipeline)?\b|\bdistributed optimizer\b|\boptimizer\b|\blauncher default\b"
-    r"|\bwithin \d+ (gpus|ranks)\b|\bhybrid\b|\bfsdp2?( \d+ x dp \d+)?\b|\bhsdp[ -]?\d+\b|\bfull[_ ]shard\b"
-    r"|\bshard_grad_op\b|\btp ?\d+\b"
+    r"\b(?:zero[ -])?(?:zero|stage)[- ]?[0-3]( style in pipeline)?\b"
+    r"|\b(?:distributed )?optimizer\b|\blauncher default\b|\bwithin \d+ (gpus|ranks)\b|\bhybrid\b"
+    r"|\bfsdp2?( \d+ x dp \d+)?\b|\bhsdp[ -]?\d+\b|\bfull[_ ]shard\b|\bshard_grad_op\b|\btp ?\d+\b"
 )
 """What is understood; degrees of tensor parallelism have a column of their own."""
 
