@@ -26,6 +26,7 @@ from clustersim.workload.context import METHODS
 from clustersim.workload.expert_kernels import ExpertKernels
 from clustersim.workload.fusion import FUSED, FUSIONS, LOSSES
 from clustersim.workload.host_calls import LAUNCHES
+from clustersim.workload.module_dtypes import MODULE_DTYPES, PRODUCTS
 from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.optimizers.separate import UPDATE_KERNELS
 from clustersim.workload.precision import RECIPES
@@ -195,6 +196,13 @@ KEYS: Mapping[str, Key] = {
         otherwise="40e6 parameters or 1e6 a replica, the larger; 5e8 where each is reduced",
         unit="B",
     ),
+    "plan.module_dtypes": Key(
+        Names(f"module:dtype, modules {', '.join(PRODUCTS)}", MODULE_DTYPES),
+        "modules whose products are in another format than dtype quantises to",
+        (),
+    ),
+    "plan.bf16_layers_at_start": Key(Whole(0, 10_000), "layers whose products dtype does not quantise", 0),
+    "plan.bf16_layers_at_end": Key(Whole(0, 10_000), "layers whose products dtype does not quantise", 0),
     "plan.gradient_dtype": Key(
         Word(("fp32", "bf16", "fp16")), "format in which gradients are summed and reduced", otherwise="the recipe's"
     ),

@@ -145,6 +145,11 @@ class ParallelPlan:
     bucket_bytes : int, optional
         gradients reduced together [B]; None: 40·10⁶ parameters or 10⁶ a replica, whichever is more (Megatron-LM), and
         5·10⁸ where whole weights see each micro-batch reduced (DeepSpeed). Split weights go layer by layer
+    module_dtypes : tuple[str, ...]
+        under a dtype that quantises: modules whose products have the operands of another recipe, as ``module:dtype``,
+        see :data:`clustersim.workload.module_dtypes.MODULE_DTYPES`
+    bf16_layers_at_start, bf16_layers_at_end : int
+        under a dtype that quantises: layers whose products are not (Megatron-LM's ``first_last_layers_bf16``)
     gradient_dtype : {"fp32", "bf16", "fp16"}, optional
         in which weight gradients are summed over micro-batches and reduced; None: the recipe's. Megatron-LM takes fp32
         for bf16 (``accumulate_allreduce_grads_in_fp32``, unless ``--grad-reduce-in-bf16``) and fp16 for fp16;
@@ -277,6 +282,9 @@ class ParallelPlan:
     sequence_parallel: bool | None = None
     axis_order: tuple[str, ...] = ("tp", "cp", "dp", "pp")
     bucket_bytes: Annotated[int | None, Unit("B")] = None
+    module_dtypes: tuple[str, ...] = ()
+    bf16_layers_at_start: int = 0
+    bf16_layers_at_end: int = 0
     gradient_dtype: Dtype | None = None
     optimizer: str | Optimizer = "adam"
     attention: Attention = "flash"

@@ -216,6 +216,22 @@ _RECIPES: tuple[Recipe, ...] = (
         switches={"recompute": "selective", "recompute_modules": ("norm", "core", "moe")},
         origin=f"{_CONFIGS}/nemotronh/nemotron_3_workload_base_configs.py",
     ),
+    *(
+        Recipe(
+            words=words,
+            switches={
+                "module_dtypes": ("attention:bf16", "latent:bf16", "mamba_out:mxfp8", "mtp:bf16"),
+                "bf16_layers_at_end": 14,
+            },
+            origin="Megatron-Bridge training/mixed_precision.py, nemotron_3_super_bf16_with_nvfp4_mixed, and "
+            f"{_CONFIGS}/nemotronh, te_quant.cfg, by arXiv 2604.12374: attention, latent projections and multi-token "
+            "prediction in bf16, Mamba's output projections in MXFP8",
+        )
+        for words in (
+            ("megatron bridge performance summary", "nemotron_3_super", "nvfp4"),
+            ("verification card", "nemotron_3_super", "nvfp4_config"),
+        )
+    ),
     Recipe(
         words=("megatron bridge performance summary", "token-drop"),
         without=("token-dropless",),

@@ -39,7 +39,8 @@ def kept_by_experts(shard: Shard, experts: Experts, share: ExpertShard) -> tuple
     copies, ffn = share.received, experts.ffn_hidden // share.etp
     read = activation_input_nbytes
     wide = 2 if experts.gated else 1
-    operand = shard.recipe.activation_operand.nbytes
+    routed, common = shard.of_module("experts"), shard.of_module("shared_experts")
+    operand, of_shared = (own.recipe.activation_operand.nbytes for own in (routed, common))
     shared = experts.shared_ffn_hidden // shard.tp
     bounded = shard.width * copies * wide * ffn if is_clamped_apart(shard, experts) else 0
     return (
@@ -49,18 +50,18 @@ def kept_by_experts(shard: Shard, experts: Experts, share: ExpertShard) -> tuple
         Kept("chosen experts", "experts", 8 * shard.rows * experts.top_k),
         Kept("weights of copies", "experts", 4 * copies),
         Kept("dispatched tokens", "experts", operand(copies * shard.model.expert_width)),
-        Kept("experts before their activation", "experts", read(shard, share, copies * wide * ffn), part="experts"),
+        Kept("experts before their activation", "experts", read(routed, share, copies * wide * ffn), part="experts"),
         Kept("experts within their bounds", "experts", bounded, part="activation"),
         Kept("experts after their activation", "experts", operand(copies * ffn), part="activation"),
         Kept(
             "shared experts before their activation",
             "shared experts",
-            read(shard, share, shard.tokens * wide * shared),
+            read(common, share, shard.tokens * wide * shared),
         ),
         Kept(
             "shared experts after their activation",
             "shared experts",
-            operand(shard.tokens * shared),
+            of_shared(shard.tokens * shared),
             part="activation",
         ),
     )

@@ -37,7 +37,8 @@ def expert_parameters(shard: Shard, experts: Experts, share: ExpertShard) -> int
 
 def expert_input(shard: Shard, experts: Experts, share: ExpertShard, *, cast: bool = True) -> tuple[Kernel, ...]:
     """The first product of every expert."""
-    return grouped(linear, shard, *expert_matrices(shard, experts, share)[0], share.tokens, cast=cast)
+    own = shard.of_module("experts")
+    return grouped(linear, own, *expert_matrices(shard, experts, share)[0], share.tokens, cast=cast)
 
 
 def expert_activation(shard: Shard, experts: Experts, share: ExpertShard, *, backward: bool = False) -> Kernel:
@@ -46,7 +47,8 @@ def expert_activation(shard: Shard, experts: Experts, share: ExpertShard, *, bac
     What it reads is written once more, quantised, where it is kept so.
     """
     (_, wide), (ffn, _) = expert_matrices(shard, experts, share)
-    return activation_pass(shard, share, read=share.received * wide, written=share.received * ffn, backward=backward)
+    own = shard.of_module("experts")
+    return activation_pass(own, share, read=share.received * wide, written=share.received * ffn, backward=backward)
 
 
 def activation_pass(shard: Shard, share: ExpertShard, *, read: int, written: int, backward: bool) -> Kernel:
@@ -67,7 +69,7 @@ def write_experts(
     int
         number of the piece
     """
-    outward = expert_matrices(shard, experts, share)[1]
+    outward, shard = expert_matrices(shard, experts, share)[1], shard.of_module("experts")
     quantised = shard.recipe.quantisation is not None and share.fp8_dispatch
     first = (*_sorted(shard, share), *expert_input(shard, experts, share, cast=not quantised))
     second = (
@@ -92,7 +94,7 @@ def write_experts_backward(
     int
         number of the piece that all of it has ended with, gradients of weights included where they are not put off
     """
-    inward, outward = expert_matrices(shard, experts, share)
+    (inward, outward), shard = expert_matrices(shard, experts, share), shard.of_module("experts")
     tokens, weights = share.tokens, "experts weight gradient"
     writing.kernels(
         "experts backward",

@@ -125,7 +125,8 @@ def _forward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece,
     parts = list(share.parts())
 
     def send(n: int) -> int:
-        return writing.collective(there(shard, parts[n], "tokens", quantised=share.fp8_dispatch), after=told)
+        routed = shard.of_module("experts")
+        return writing.collective(there(routed, parts[n], "tokens", quantised=share.fp8_dispatch), after=told)
 
     sent = [send(0)] if away else []
     if experts.num_shared and share.overlap_shared:
@@ -216,26 +217,28 @@ def _matrices(shard: Shard, experts: Experts) -> Iterator[Matrix]:
     """Of the weights that every replica holds; the router is not among those that recipes quantise."""
     yield Matrix(features_in=shard.model.hidden, features_out=experts.num_experts, hidden=False)
     for rows, columns in latent_matrices(shard, experts):
-        yield Matrix(features_in=rows, features_out=columns)
+        yield Matrix(features_in=rows, features_out=columns, dtype=shard.of_module("latent").products_as)
     if experts.num_shared:
         (hidden, wide), (ffn, _) = shared_matrices(shard, experts)
-        yield Matrix(features_in=hidden, features_out=ffn, count=wide // ffn)
-        yield Matrix(features_in=ffn, features_out=hidden)
+        dtype = shard.of_module("shared_experts").products_as
+        yield Matrix(features_in=hidden, features_out=ffn, count=wide // ffn, dtype=dtype)
+        yield Matrix(features_in=ffn, features_out=hidden, dtype=dtype)
 
 
 def _expert_matrices(shard: Shard, experts: Experts, share: ExpertShard) -> Iterator[Matrix]:
     """Of the weights of this rank's own experts; gate and up each by itself."""
     (hidden, wide), (ffn, _) = expert_matrices(shard, experts, share)
-    yield Matrix(features_in=hidden, features_out=ffn, count=len(share.tokens) * (wide // ffn))
-    yield Matrix(features_in=ffn, features_out=hidden, count=len(share.tokens))
+    dtype = shard.of_module("experts").products_as
+    yield Matrix(features_in=hidden, features_out=ffn, count=len(share.tokens) * (wide // ffn), dtype=dtype)
+    yield Matrix(features_in=ffn, features_out=hidden, count=len(share.tokens), dtype=dtype)
 
 
 def _weight_kept(shard: Shard, experts: Experts, share: ExpertShard) -> int:
     matrices = expert_matrices(shard, experts, share)
-    nbytes = weight_gradient_nbytes(shard, *matrices, tokens=share.received)
+    nbytes = weight_gradient_nbytes(shard.of_module("experts"), *matrices, tokens=share.received)
     router = (shard.model.hidden, experts.num_experts)
     nbytes += weight_gradient_nbytes(shard.unquantised, router, tokens=shard.rows)
-    nbytes += weight_gradient_nbytes(shard, *latent_matrices(shard, experts), tokens=shard.rows)
+    nbytes += weight_gradient_nbytes(shard.of_module("latent"), *latent_matrices(shard, experts), tokens=shard.rows)
     if experts.num_shared:
-        nbytes += weight_gradient_nbytes(shard, *shared_matrices(shard, experts))
+        nbytes += weight_gradient_nbytes(shard.of_module("shared_experts"), *shared_matrices(shard, experts))
     return nbytes
