@@ -185,5 +185,4 @@ class Core:
             batch=sequences * self.heads,
             form=self.shard.attention_form,
             backward=backward,
-            dropout=self.shard.dropout,
         )
