@@ -158,8 +158,9 @@ class Shard:
     @property
     def masks(self) -> tuple[Mask, ...]:
         """Of attention in the layer at hand, for each sequence of the micro-batch."""
-        documents = self.documents or ((self.seq_len,),) * self.micro_batch
-        return tuple(Mask(documents=d, causal=self.model.causal, window=self.window) for d in documents)
+        documents = self.documents or ((self.seq_len,),)
+        found = tuple(Mask(documents=d, causal=self.model.causal, window=self.window) for d in documents)
+        return found if self.documents else found * self.micro_batch
 
     @property
     def rows(self) -> int:

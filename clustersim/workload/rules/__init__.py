@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from clustersim.faults import Fault
 from clustersim.workload.case import Case
 from clustersim.workload.rules.architecture import ARCHITECTURE_KEYS, architecture_faults
-from clustersim.workload.rules.batch import batch_faults
+from clustersim.workload.rules.batch import batch_faults, pass_faults
 from clustersim.workload.rules.checkpoint import CHECKPOINT_KEYS, checkpoint_faults, checkpoint_values
 from clustersim.workload.rules.context import CONTEXT_KEYS, context_faults
 from clustersim.workload.rules.counts import count_faults
@@ -66,6 +66,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     (("plan.pp", "plan.vpp", "plan.schedule"), chunk_faults),
     (_DEGREES, device_faults),
     ((*_DEGREES, "plan.schedule", "plan.vpp", "global_batch", "micro_batch"), batch_faults),
+    (("model", "seq_len", "micro_batch"), pass_faults),
     ((*_DEGREES, *SHARDING_KEYS), sharding_faults),
     ((*_DEGREES, *SHARDING_KEYS, "plan.schedule", "plan.vpp", "dtype"), copy_faults),
     (("dtype", "plan.gradient_dtype"), gradient_faults),
