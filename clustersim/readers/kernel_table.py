@@ -29,6 +29,7 @@ COLUMNS: Mapping[str, str] = {
     "empty for the usual one",
     "backward": "1 for the gradients of attention; 0 when empty",
     "causal": "1 where attention sees no later token; 0 when empty",
+    "dropout": "1 where attention drops weights; 0 when empty",
     "nbytes": "read and written, of a pass over memory [B]; of others counted from the shape when empty",
     "flops": "operations [FLOP]; counted from the shape when empty, none of a pass over memory",
     "time_us": "from one launch to the next [us]",
@@ -39,7 +40,7 @@ COLUMNS: Mapping[str, str] = {
 
 _REQUIRED = ("device", "kind", "dtype", "time_us")
 _COUNTS = ("m", "n", "k", "batch", "nbytes", "flops")
-_FLAGS = ("backward", "causal")
+_FLAGS = ("backward", "causal", "dropout")
 _NO, _YES = ("0", "0.0", "False"), ("1", "1.0", "True")
 
 _LARGEST = 10**18
@@ -178,7 +179,7 @@ def _kernel(given: Mapping[str, str], counts: Mapping[str, int]) -> Kernel:
         form = "" if form == FORMS[0] else form
         return Kernel(kind=kind, dtype=dtype, flops=counts.get("flops", 0), nbytes=counts["nbytes"], form=form)
     m, n, k, batch = (counts.get(name, 1) for name in ("m", "n", "k", "batch"))
-    backward, causal = (given.get(name, "0") in _YES for name in _FLAGS)
+    backward, causal, dropout = (given.get(name, "0") in _YES for name in _FLAGS)
     width = _WIDTH[dtype]
     if kind == "gemm":
         flops, nbytes = 2 * batch * m * n * k, round(batch * (width * (m * k + k * n) + max(width, 2) * m * n))
@@ -196,4 +197,5 @@ def _kernel(given: Mapping[str, str], counts: Mapping[str, int]) -> Kernel:
         batch=batch,
         form=form,
         backward=backward,
+        dropout=dropout,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clustersim.readers.step_rows import StepRow
+from clustersim.study.steps.gpt_recipes import GPT_RECIPES
 from clustersim.study.steps.graph_recipes import GRAPH_RECIPES
 from clustersim.study.steps.offload_recipes import OFFLOAD_RECIPES
 from clustersim.study.steps.recipe import LAYOUT, Recipe
@@ -28,7 +29,7 @@ def recipe_of(row: StepRow) -> tuple[StepRow, dict[str, Any], tuple[str, ...], b
     switches: dict[str, Any] = {}
     assumptions = []
     published = True
-    for recipe in (*_RECIPES, *GRAPH_RECIPES, *OFFLOAD_RECIPES):
+    for recipe in (*_RECIPES, *GPT_RECIPES, *GRAPH_RECIPES, *OFFLOAD_RECIPES):
         if not recipe.fits(row):
             continue
         row, given = recipe.filled(row)

@@ -200,3 +200,19 @@ def test_recipes_that_capture_a_step_also_hide_the_exchanges_of_experts() -> Non
     )
     before = place(replace(summary, tp=1, pp=4, ep=64, micro_batch=1, seq_len=4096, notes="")).job.plan
     assert (before.launch, before.schedule) == ("modules", None)
+
+
+@pytest.mark.parametrize(
+    ("source", "model", "drops"),
+    [
+        ("Megatron-Core r0.8.0 weak-scaling table", "GPT 18B", True),
+        ("NVIDIA NeMo 24.07-v2 performance summary (FP8)", "GPT3_20B", True),
+        ("NVIDIA NeMo 24.07-v2 performance summary (FP8)", "LLAMA2_13B", False),
+        ("Megatron-Core r0.12 table", "gpt-oss-20b", False),
+    ],
+)
+def test_models_of_the_time_of_gpt_3_drop_and_later_ones_do_not(source: str, model: str, drops: bool) -> None:
+    row = replace(CARD, source=source, model=model, notes="", hardware="H100", precision="bf16")
+    switches, told = recipe_of(row)[1:3]
+    assert switches.get("dropout", False) is drops
+    assert any("dropout True" in text for text in told) is drops
