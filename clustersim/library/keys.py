@@ -254,6 +254,7 @@ KEYS: Mapping[str, Key] = {
     ),
     "plan.wait_norm": Key(Flag(), "the host reads the gradient norm before it issues the update", False),
     "plan.wait_layers": Key(Flag(), "the host waits for the device in each forward pass of a layer", False),
+    "plan.module_hooks": Key(Flag(), "Python is called around each module, as by DeepSpeed's ZeRO-3", False),
     "plan.wait_messages": Key(Flag(), "the host waits for the messages between stages that it posts", False),
     "plan.wait_kernels": Key(Flag(), "the host waits for each kernel that it issues", False),
     "plan.clip": Key(Flag(), "gradients are clipped by their norm", True),

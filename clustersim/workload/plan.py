@@ -214,6 +214,9 @@ class ParallelPlan:
     wait_layers : bool
         with ``launch``: the host waits for the device in each forward pass of a layer, before its MLP, as
         Megatron-DeepSpeed's does, which makes tensors of a number there
+    module_hooks : bool
+        with ``launch``: Python is called before and after each module, as by DeepSpeed's ZeRO-3, which gathers and
+        releases weights there
     wait_messages : bool
         with ``launch``: the host waits for the messages between stages that it posts, as Megatron-LM without
         ``overlap_p2p_comm``
@@ -308,6 +311,7 @@ class ParallelPlan:
     expert_kernels: ExpertKernels = "grouped"
     wait_norm: bool = False
     wait_layers: bool = False
+    module_hooks: bool = False
     wait_messages: bool = False
     wait_kernels: bool = False
     clip: bool = True
