@@ -170,6 +170,8 @@ def _launch(op: HostLaunch, cpu: CPU) -> dict[Provenance, float]:
         (f"{forward}_backward", op.backward),
         ("expert", op.experts),
         ("expert_backward", op.experts_backward),
+        ("hook", op.hooks),
+        ("hook_backward", op.hooks_backward),
         ("operator", op.operators),
         ("collective", op.collectives),
         ("compiled", op.compiled),

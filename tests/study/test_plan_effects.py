@@ -85,6 +85,7 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     ],
     "plan.wait_norm": [(True, {}, False), (True, {"plan.launch": "modules"}, True)],
     "plan.wait_layers": [(True, {}, False), (True, {"plan.launch": "modules"}, True)],
+    "plan.module_hooks": [(True, {}, False), (True, {"plan.launch": "layers"}, True)],
     "plan.wait_messages": [
         (True, {}, False),
         (True, {"plan.launch": "modules"}, False),

@@ -20,7 +20,7 @@ from clustersim.workload.training_step import training_step
 
 HOSTS = [launching for launching in LAUNCHES if launching != "none"]
 KINDS = ("forward", "backward", "experts", "experts_backward", "operators", "collectives", "compiled", "entries")
-KINDS += ("graphs", "waits")
+KINDS += ("graphs", "waits", "hooks", "hooks_backward")
 PLANS: list[dict[str, Any]] = [
     {"dp": 2},
     {"dp": 2, "fsdp": True, "recompute": "full"},
@@ -291,6 +291,24 @@ def test_a_host_that_waits_in_layers_stops_before_each_mlp(gpt: Model) -> None:
             for j, op in enumerate(ops[: awaited + 1])
             if isinstance(op, Compute) and arrays.phases[arrays.phase[j]] == "forward"
         )
+
+
+def test_hooks_go_around_what_has_weights_each_time_that_it_runs(gpt: Model) -> None:
+    plain, hooked = (
+        calls(step(gpt, dp=1, attention="unfused", recompute="full", launch="layers", module_hooks=on).programs[0])
+        for on in (False, True)
+    )
+    # a layer: two norms and four products, not those of scores, forward and again; beside layers an embedding, a norm
+    # and a head
+    assert hooked["hooks"] == 8 * (2 * 6 * gpt.num_layers + 3)
+    assert hooked["hooks_backward"] == 8 * (10 * gpt.num_layers + 4)
+    assert hooked - Counter({"hooks": hooked["hooks"], "hooks_backward": hooked["hooks_backward"]}) == plain
+
+
+def test_what_a_graph_holds_has_no_hooks(gpt: Model) -> None:
+    program = step(gpt, dp=1, launch="layers", module_hooks=True, cuda_graphs=("attn",)).programs[0]
+    # two products of the MLP remain in a layer
+    assert calls(program)["hooks"] == 8 * (2 * gpt.num_layers + 3)
 
 
 def calls_before(program: Program, host: int) -> Counter[str]:
