@@ -216,3 +216,24 @@ def test_models_of_the_time_of_gpt_3_drop_and_later_ones_do_not(source: str, mod
     switches, told = recipe_of(row)[1:3]
     assert switches.get("dropout", False) is drops
     assert any("dropout True" in text for text in told) is drops
+
+
+def test_strong_scaling_of_megatron_core_keeps_its_layout() -> None:
+    scaled = replace(
+        CARD,
+        source="Megatron-Core r0.8.0 strong scaling (README text + figure)",
+        model="GPT 177B",
+        notes="",
+        hardware="H100-SXM5-80GB (DGX H100)",
+        precision="bf16",
+        layers=96,
+        hidden=12288,
+        heads=96,
+        ffn=49152,
+        vocab=131072,
+        seq_len=4096,
+        global_batch=1152,
+    )
+    for gpus, replicas in ((96, 1), (4608, 48)):
+        plan = place(replace(scaled, gpus=gpus)).job.plan
+        assert (plan.tp, plan.pp, plan.vpp, plan.dp) == (8, 12, 8, replicas)
