@@ -105,7 +105,7 @@ KEYS: Mapping[str, Key] = {
     ),
     "plan.token_seed": Key(Whole(0, 2**32 - 1), "which experts are popular under zipf", 0),
     "plan.dispatch": Key(
-        Word(("all_to_all", "hierarchical", "deepep")),
+        Word(("all_to_all", "hierarchical", "deepep", "hybridep")),
         "tokens go by pairs of ranks, first inside nodes, or once to each node and rank",
         "all_to_all",
     ),

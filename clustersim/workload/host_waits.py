@@ -8,11 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.workload.arrays import Arrays
-from clustersim.workload.layers.dispatch import TOKEN_COUNTS
+from clustersim.workload.layers.dispatch import ROUTING_MAPS, TOKEN_COUNTS
 from clustersim.workload.layers.expert_operators import CLAMPED
 from clustersim.workload.op import Collective, Compute, Op
 
 __all__ = ["host_waits", "is_forward"]
+
+
+_TOLD = (TOKEN_COUNTS, ROUTING_MAPS)
 
 
 def host_waits(
@@ -37,7 +40,7 @@ def host_waits(
         stops |= _before_mlps(arrays)
     if counts:
         stops |= _behind_clamps(arrays)
-    told = _ops(arrays, [isinstance(op, Collective) and op.name == TOKEN_COUNTS for op in arrays.ops])
+    told = _ops(arrays, [isinstance(op, Collective) and op.name in _TOLD for op in arrays.ops])
     sent = _ops(arrays, [isinstance(op, Collective) and op.kind == "all_to_all" for op in arrays.ops])
     read: dict[tuple[int, int], int] = {}
     for k in np.flatnonzero(told | sent).tolist() if counts and told.any() else ():

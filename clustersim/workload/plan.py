@@ -58,7 +58,7 @@ class ParallelPlan:
         popularity of the experts: ``uniform``; ``zipf:S`` with an exponent; a table, or the path of one
     token_seed : int
         which experts are popular under ``zipf``
-    dispatch : {"all_to_all", "hierarchical", "deepep"}
+    dispatch : {"all_to_all", "hierarchical", "deepep", "hybridep"}
         how tokens are sent, of :data:`clustersim.workload.routing.DISPATCHES`
     overlap_dispatch : int
         parts of a micro-batch that are sent one after the other, each while experts work on the one before

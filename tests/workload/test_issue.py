@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clustersim.workload.exchange import Dispatch
 from clustersim.workload.host_calls import LAUNCHES
 from clustersim.workload.issue import issue
 from clustersim.workload.job import Job
-from clustersim.workload.layers.dispatch import TOKEN_COUNTS
+from clustersim.workload.layers.dispatch import ROUTING_MAPS, TOKEN_COUNTS
 from clustersim.workload.model import Model
 from clustersim.workload.op import Collective, Compute, HostLaunch
 from clustersim.workload.plan import ParallelPlan
@@ -228,14 +229,15 @@ def test_a_host_that_waits_for_kernels_issues_them_in_turn(
         assert waited >= set(range(min(last)))
 
 
-def test_counts_of_tokens_are_read_before_tokens_are_sent() -> None:
+@pytest.mark.parametrize(("dispatch", "name"), [("all_to_all", TOKEN_COUNTS), ("hybridep", ROUTING_MAPS)])
+def test_what_tells_of_tokens_is_read_before_they_are_sent(dispatch: Dispatch, name: str) -> None:
     from clustersim.library.model import load_model
 
     model = load_model("mixtral-8x7b")
-    plan = ParallelPlan(dp=2, ep=2, launch="modules")
+    plan = ParallelPlan(dp=2, ep=2, dispatch=dispatch, launch="modules")
     job = training_step(model, plan, global_batch=2, micro_batch=1, seq_len=128)
     arrays = job.programs[0].arrays()
-    counts = [k for k in range(len(arrays)) if arrays.ops[arrays.op[k]].name == TOKEN_COUNTS]
+    counts = [k for k in range(len(arrays)) if arrays.ops[arrays.op[k]].name == name]
     read = {int(b) for b, a in arrays.edges if isinstance(arrays.ops[arrays.op[a]], HostLaunch)}
     assert len(counts) == model.num_layers
     assert read >= set(counts)

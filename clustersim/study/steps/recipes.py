@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clustersim.readers.step_rows import StepRow
+from clustersim.study.steps.expert_recipes import EXPERT_RECIPES
 from clustersim.study.steps.gpt_recipes import GPT_RECIPES
 from clustersim.study.steps.graph_recipes import GRAPH_RECIPES
 from clustersim.study.steps.offload_recipes import OFFLOAD_RECIPES
@@ -29,7 +30,7 @@ def recipe_of(row: StepRow) -> tuple[StepRow, dict[str, Any], tuple[str, ...], b
     switches: dict[str, Any] = {}
     assumptions = []
     published = True
-    for recipe in (*_RECIPES, *GPT_RECIPES, *GRAPH_RECIPES, *OFFLOAD_RECIPES):
+    for recipe in (*_RECIPES, *EXPERT_RECIPES, *GPT_RECIPES, *GRAPH_RECIPES, *OFFLOAD_RECIPES):
         if not recipe.fits(row):
             continue
         row, given = recipe.filled(row)
@@ -320,8 +321,14 @@ _RECIPES: tuple[Recipe, ...] = (
     Recipe(
         words=("primus", "mi355x", "qwen3_235b"),
         columns={"micro_batch": 4, "global_batch": 1024, "seq_len": 4096},
-        origin=f"{_PRIMUS}/MI355X/qwen3_235B_A22B-BF16-pretrain.yaml, 8192 sequences on 32 nodes; assumed: as many a "
-        "node on 4",
+        switches={
+            "recompute": "full",
+            "recompute_method": "block",
+            "recompute_layers": 3,
+            "gradient_dtype": "bf16",
+        },
+        origin=f"{_PRIMUS}/MI355X/qwen3_235B_A22B-BF16-pretrain.yaml, 8192 sequences on 32 nodes, full recompute of "
+        "3 layers, main_grads_dtype bf16; assumed: as many sequences a node on 4",
     ),
 )
 """In the order in which they fill."""

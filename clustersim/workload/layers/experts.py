@@ -121,7 +121,7 @@ def _forward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece,
     router = writing.kernels("router forward", *router_forward(shard, experts), *inward, *copied, after=before)
     told = (router,)
     if away and share.dropless:
-        told = (writing.collective(counts(experts, share)),)
+        told = (writing.collective(counts(shard, experts, share)),)
     parts = list(share.parts())
 
     def send(n: int) -> int:

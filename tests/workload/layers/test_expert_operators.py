@@ -25,6 +25,7 @@ SHARE = ExpertShard(
     tokens=(300, 200),
     sent=400,
     dropless=True,
+    gathers_maps=False,
     there=None,
     back=None,
     once=False,
