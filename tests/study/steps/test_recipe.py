@@ -237,3 +237,27 @@ def test_strong_scaling_of_megatron_core_keeps_its_layout() -> None:
     for gpus, replicas in ((96, 1), (4608, 48)):
         plan = place(replace(scaled, gpus=gpus)).job.plan
         assert (plan.tp, plan.pp, plan.vpp, plan.dp) == (8, 12, 8, replicas)
+
+
+def test_nemotron_3_super_keeps_modules_and_layers_out_of_its_formats() -> None:
+    row = replace(
+        CARD,
+        source="NVIDIA Megatron Bridge performance summary 26.06",
+        hardware="B300 (DGX B300, 8 GPU/node)",
+        gpus=64,
+        model="Nemotron_3_Super",
+        notes="force-balanced experts, token-dropless",
+        tp=1,
+        pp=1,
+        dp=64,
+        ep=8,
+        micro_batch=1,
+        global_batch=512,
+        seq_len=8192,
+    )
+    four, eight = (place(replace(row, precision=words)).job for words in ("NVFP4", "MXFP8"))
+    assert (four.dtype, four.plan.bf16_layers_at_end, eight.plan.bf16_layers_at_end) == ("nvfp4", 14, 0)
+    assert "mamba_out:mxfp8" in four.plan.module_dtypes
+    assert eight.plan.module_dtypes == ("mtp:bf16",)
+    assert (four.plan.recompute_modules, eight.plan.recompute) == (("norm", "activation"), "none")
+    assert {four.plan.dispatch, eight.plan.dispatch} == {"hybridep"}
