@@ -47,6 +47,7 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (True, {"plan.tp": 2}, True),
     ],
     "plan.logged_losses": [(2, {}, True)],
+    "plan.gradient_passes": [(("average",), ALONE, False), (("average",), {}, True), (("check",), ALONE, True)],
     "plan.unaligned": [("vector", {}, False), ("vector", {"plan.attention": "unfused", "seq_len": 100}, True)],
     "plan.reshard": [(False, {}, False), (False, FSDP, True)],
     "plan.reduce_each": [(True, ALONE, False), (False, {}, False), (True, SYNC, False), (True, {}, True)],
