@@ -1,4 +1,4 @@
-"""What a power limit does to the clock of a device that multiplies all the time."""
+"""What a power limit does to the clock of a device that multiplies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEAST = 32
 """Lowest clock that is looked for, in parts of :data:`_STEPS`."""
 
 _STEPS = 64
-"""Clocks are whole parts of this many, so that programs that do nearly the same run at one clock."""
+"""Clocks are whole parts of this many, so that kernels that do nearly the same run at one clock."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +26,7 @@ class Power:
     Parameters
     ----------
     limit : float
-        that the board keeps, averaged over tens of milliseconds [W]
+        that the board keeps [W]
     idle : float
         of a device that waits, its clocks up [W]
     matrix : float
@@ -80,7 +80,7 @@ class Power:
         return seconds * (self.products.get(dtype, self.matrix) if kind == "gemm" else self.matrix)
 
     def clock(self, *, matrix_j: float, memory_s: float, scaled_s: float, fixed_s: float) -> float:
-        """The largest part of the full clock at which a series of kernels stays within the limit.
+        """The largest part of the full clock at which kernels stay within the limit.
 
         Parameters
         ----------
