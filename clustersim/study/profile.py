@@ -63,6 +63,8 @@ class Profile:
         as in a plan, where gradients are whole
     fusion, loss, launch, wait_norm, wait_layers, clip, update_kernels
         as in a plan
+    reduce_scatter : bool
+        as in a plan, where state or gradients are split by ``zero`` 1 or 2
     module_hooks : bool
         as in a plan, where weights are split by ``zero`` 3
     repeat_heads, batch_first, flat_parameters, logged_losses, unaligned, expert_kernels
@@ -108,6 +110,7 @@ class Profile:
     wait_norm: bool = False
     wait_layers: bool = False
     module_hooks: bool = False
+    reduce_scatter: bool = True
     clip: bool = True
     update_kernels: UpdateKernels = "fused"
     repeat_heads: bool = False
@@ -219,6 +222,8 @@ class Profile:
             found["overlap_dp"] = self.overlap_dp
             if (merged.get("zero") or job.get("sharding")) and self.overlap_dp:
                 found["overlap_refresh"] = self.overlap_refresh
+            if merged.get("zero"):
+                found["reduce_scatter"] = self.reduce_scatter
         return found
 
 

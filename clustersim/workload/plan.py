@@ -177,7 +177,7 @@ class ParallelPlan:
         as GPT-2 and GPT-3 train; later models do not
     overlap_dp : bool
         reduce gradients beside the backward pass, gather weights beside the next forward pass; else in one bucket
-        a chunk between the passes
+        a chunk between the passes, or, where each micro-batch is reduced, in buckets that the backward pass waits for
     overlap_refresh : bool
         of ``overlap_dp``: weights whose update is split are gathered beside the next forward pass; else before it, as
         Megatron-LM without ``overlap_param_gather`` does
