@@ -342,10 +342,12 @@ def _case(model: Model, values: Mapping[str, Any], num_devices: int) -> Case:
 
 def _described(point: Point, result: Result) -> Result:
     """The result with where it came from and what had no effect."""
+    in_vain = tuple(without_effect(point.setup, point.topology, point.job, result))
+    again = {note.partition(":")[0] for note in in_vain if ": no effect" in note}  # of which the fabric speaks too
     notes = (
         *point.notes,
-        *result.warnings,
-        *without_effect(point.setup, point.topology, point.job, result),
+        *(note for note in result.warnings if not (": no effect" in note and note.partition(":")[0] in again)),
+        *in_vain,
         *unsettled_saves(point.job, result),
         *mostly_pieces(point.job, result),
     )
