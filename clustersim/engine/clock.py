@@ -31,11 +31,10 @@ def within_power(cost: CostModel) -> CostModel:
         full = cost(kernel, gpu)
         if gpu.power is None or kernel.kind == "memory":
             return full
+        at_peak_s = kernel.count * kernel.flops / gpu.flop_per_s(kernel.dtype)
         scaled_s = full.seconds if full.bound in ("tensor", "vector") else 0.0
         clock = gpu.power.clock(
-            matrix_j=gpu.power.matrix_j(
-                kernel.kind, kernel.dtype, kernel.count * kernel.flops / gpu.flop_per_s(kernel.dtype)
-            ),
+            matrix_j=gpu.power.matrix_j(kernel.kind, kernel.dtype, at_peak_s, kernel.form),
             memory_s=kernel.count * kernel.nbytes / gpu.memory_bandwidth,
             scaled_s=scaled_s,
             fixed_s=full.seconds - scaled_s,
