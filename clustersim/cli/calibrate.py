@@ -126,6 +126,8 @@ def _answer(made: CalibratedFiles, written: list[str]) -> dict[str, Any]:
 def _page(made: CalibratedFiles, written: list[str]) -> str:
     import numpy as np
 
+    from clustersim.hardware.communication import numbers
+
     lines = [f"{len(made.rows)} measurements", "", f"{'':26}{'rows':>6}{'median error':>24}{'90th percentile':>24}"]
     lines.append(f"{'':26}{'':>6}{'before':>12}{'after':>12}{'before':>12}{'after':>12}")
     groups: dict[str, list[int]] = {}
@@ -142,7 +144,7 @@ def _page(made: CalibratedFiles, written: list[str]) -> str:
         lines.append(f"{group:<26}{len(members):>6}{''.join(cells)}")
     for name, card in made.cards.items():
         lines += ["", f"{name:<40}{'before':>14}{'after':>14}"]
-        for field in (key for key in card.__dataclass_fields__ if key not in ("name", "residual", "sources")):
+        for field in numbers(card):
             before, after = getattr(made.start[name], field), getattr(card, field)
             scale, unit = (1e6, "us") if field.endswith("latency") else (1.0, "") if before <= 1 else (1e-9, "GB/s")
             lines.append(f"  {f'{field} [{unit}]' if unit else field:<38}{before * scale:>14.4g}{after * scale:>14.4g}")

@@ -10,7 +10,7 @@ from clustersim.hardware.protocol import Protocol
 from clustersim.hardware.residual import Residual
 from clustersim.units import Unit
 
-__all__ = ["LL128_FRACTION", "Communication", "Transport", "protocols"]
+__all__ = ["LL128_FRACTION", "Communication", "Transport", "numbers", "protocols"]
 
 LL128_FRACTION = 120 / 128
 """Most of a link's bandwidth that LL128 can fill: 8 of its 128 bytes are flags."""
@@ -87,6 +87,9 @@ class Transport:
         of a step and chunk of protocol Simple [s], of the bandwidth
     message_latency, message_fraction : float
         of sends and receives between pairs
+    in_order : bool
+        whether what is written arrives in order, as LL and LL128 need, which tell data from what was there before by
+        flags among it. Where it does not, a plugin of the network leaves Simple alone, inside nodes too
     residual : Residual, optional
         of the collectives that the card was calibrated by; None where nothing was measured
     sources : Mapping[str, str]
@@ -105,6 +108,7 @@ class Transport:
     simple_fraction: float
     message_latency: Annotated[float, Unit("s")]
     message_fraction: float
+    in_order: bool = True
     residual: Residual | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
@@ -112,8 +116,13 @@ class Transport:
         _require_ranges(self)
 
 
+def numbers(card: Communication | Transport) -> tuple[str, ...]:
+    """Names of the numbers of a card, those that measurements determine."""
+    return tuple(item.name for item in fields(card) if item.name not in ("name", "in_order", "residual", "sources"))
+
+
 def _require_ranges(card: Communication | Transport) -> None:
-    for name in (item.name for item in fields(card)):
+    for name in numbers(card):
         value = getattr(card, name)
         if name.endswith("_latency") and not 0 <= value < float("inf"):
             raise ValueError(f"{name}: {value} must be zero or positive, and finite [s]")
@@ -148,7 +157,8 @@ def protocols(node: Communication, network: Transport) -> dict[str, tuple[Protoc
     """Protocols by algorithm, of a library on such nodes and over such a network.
 
     Every stepwise algorithm has the same three: NCCL's tuning model tells them apart by the number of their steps,
-    which is in their flows here, and by the bandwidth and the latency of a tree. NVLS runs with Simple alone.
+    which is in their flows here, and by the bandwidth and the latency of a tree. NVLS runs with Simple alone, and so
+    does everything where the network does not keep order.
     """
     ll128 = Protocol(
         name="LL128",
@@ -200,10 +210,13 @@ def protocols(node: Communication, network: Transport) -> dict[str, tuple[Protoc
         )
         for way in (ll, ll128, simple)
     )
-    return {
+    known: dict[str, tuple[Protocol, ...]] = {
         **dict.fromkeys(STEPWISE, (ll, ll128, simple)),
         **dict.fromkeys(SIMPLE_ONLY, (simple,)),
         **dict.fromkeys(PAIRWISE, (ll, messages)),
         "tree": tree,
         "nvls": (nvls,),
     }
+    if network.in_order:
+        return known
+    return {algorithm: tuple(way for way in ways if way.chunked) for algorithm, ways in known.items()}

@@ -21,14 +21,11 @@ from clustersim.study.calibration import Calibration, calibrate, errors
 from clustersim.study.card_text import card_text, evidence, residuals
 from clustersim.study.log_rows import place_logs
 from clustersim.study.measured import Measured, locate
-from clustersim.study.networks import network_start
+from clustersim.study.starts import network_start, node_start
 
 __all__ = ["CalibratedFiles", "calibrate_files"]
 
 _NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
-
-NODE = "nccl"
-"""Card of nothing measured, where the numbers of nodes in published rows start."""
 
 _POOR = 0.25
 """Median error from which on the fit itself is doubted."""
@@ -178,7 +175,7 @@ def _sorted(paths: Sequence[Path], topology: str | None) -> tuple[list[Path], li
 
 
 def _calibrated(rows: list[Measured], name: str, published: bool, notes: list[str]) -> CalibratedFiles:
-    nodes = {row.node: load_part("communication", NODE if published else row.node) for row in rows}
+    nodes = {row.node: node_start(row.node) if published else load_part("communication", row.node) for row in rows}
     networks = {
         row.network: network_start(row.network) if published else load_part("transport", row.network) for row in rows
     }

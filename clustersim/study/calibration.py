@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.hardware.communication import LL128_FRACTION, Communication, Transport
+from clustersim.hardware.communication import LL128_FRACTION, Communication, Transport, numbers
 from clustersim.study.measured import Measured
 from clustersim.study.trials import Trials
 
@@ -117,7 +117,7 @@ def _best(
     """The card under which the rows come out best, and those of its numbers that some row depends on."""
     from scipy.optimize import least_squares
 
-    free = [item.name for item in fields(start) if item.name not in ("name", "residual", "sources")]
+    free = numbers(start)
     origin = np.log([getattr(start, name) for name in free])
     least = origin - _REACH
     most = np.minimum(origin + _REACH, [_most(name) for name in free])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.hardware.communication import Communication, Transport
+from clustersim.hardware.communication import Communication, Transport, numbers
 from clustersim.hardware.residual import SIBLINGS, SMALL, spread
 from clustersim.study.measured import Measured
 
@@ -45,7 +44,7 @@ def card_text(
     start : Communication or Transport
         where the search began
     """
-    names = [item.name for item in fields(card) if item.name not in ("name", "residual", "sources")]
+    names = numbers(card)
     values = [f"{name} = {_value(name, getattr(card, name))}" for name in names]
     first = next((name for name in names if name in determined), "")
     sources = []
@@ -54,6 +53,9 @@ def card_text(
         sources.append(
             f'{name} = "{source if name in determined else f"assumed: as {start.name}, no row depends on it"}"'
         )
+    if isinstance(card, Transport) and not card.in_order:
+        values.append("in_order = false")
+        sources.append(f'in_order = "{start.sources.get("in_order", f"assumed: as {start.name}")}"')
     spreads = {name: residual.get(name, getattr(SIBLINGS, name)) for name in ("small", "large")}
     sources.append(f'residual = "measured: {RESIDUAL}"')
     sources += [f'"residual.{name}" = "assumed: as between kinds of node"' for name in spreads if name not in residual]

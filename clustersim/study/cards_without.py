@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from clustersim.library.measurements import measurement_files
-from clustersim.library.part import load_part
 from clustersim.readers import collective_rows, csv_records, kernel_rows
-from clustersim.study.calibrate_files import NODE
 from clustersim.study.calibration import Calibration, calibrate
 from clustersim.study.card_text import card_text
 from clustersim.study.kernels.calibrate_files import start_of
@@ -22,7 +19,7 @@ from clustersim.study.kernels.card_text import kernel_card_text
 from clustersim.study.kernels.measured import MeasuredKernel
 from clustersim.study.kernels.measured import place as place_kernels
 from clustersim.study.measured import Measured, locate
-from clustersim.study.networks import network_start
+from clustersim.study.starts import network_start, node_start
 
 __all__ = ["cards_without", "library_with", "publishers"]
 
@@ -55,10 +52,9 @@ def cards_without(publisher: str) -> dict[str, str]:
     mine = [row for row, by in collectives if by == publisher]
     nodes, networks = {row.node for row in mine}, {row.network for row in mine}
     others = [row for row, by in collectives if by != publisher and (row.node in nodes or row.network in networks)]
-    node = load_part("communication", NODE)
     starts = Calibration(
-        nodes={name: replace(node, name=name) for name in nodes | {row.node for row in others}},
-        networks={name: replace(network_start(name), name=name) for name in networks | {row.network for row in others}},
+        nodes={name: node_start(name) for name in nodes | {row.node for row in others}},
+        networks={name: network_start(name) for name in networks | {row.network for row in others}},
     )
     best = calibrate(others, starts)
     for kind, names, cards, began in (

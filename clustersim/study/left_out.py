@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.library.part import load_part
-from clustersim.study.calibrate_files import NODE
 from clustersim.study.calibration import Calibration, calibrate, errors
 from clustersim.study.measured import Measured
-from clustersim.study.networks import network_start
+from clustersim.study.starts import network_start, node_start
 
 __all__ = ["COLUMNS", "left_out_errors"]
 
@@ -48,10 +45,9 @@ def left_out_errors(
     ImportError
         when scipy is not installed
     """
-    node = load_part("communication", NODE)
     start = Calibration(
-        nodes={row.node: replace(node, name=row.node) for row in rows},
-        networks={row.network: replace(network_start(row.network), name=row.network) for row in rows},
+        nodes={row.node: node_start(row.node) for row in rows},
+        networks={row.network: network_start(row.network) for row in rows},
     )
     groups: dict[str, list[int]] = {}
     for index, row in enumerate(rows):

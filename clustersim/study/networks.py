@@ -1,16 +1,14 @@
-"""What is known of the networks that measurements ran over, and where the numbers of each kind start."""
+"""What is known of the networks that measurements ran over."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from clustersim.hardware.communication import Transport
-from clustersim.library.part import load_part
 from clustersim.library.topologies import fabric_of
 from clustersim.study.published_network import read_network
 
-__all__ = ["STATED", "UNKNOWN", "RowNetwork", "network_of", "network_start"]
+__all__ = ["STATED", "UNKNOWN", "RowNetwork", "network_of"]
 
 UNKNOWN = ("assumed", "not stated", "not read", "effectively")
 """Words in the description of a network that nobody knows: such rows, and those whose description cannot be read, are
@@ -19,9 +17,6 @@ predicted and calibrate nothing."""
 STATED = ("4 NICs per node in use",)
 """Words of those that the measurement's own thread describes, though the row does not, and that the card has:
 NVIDIA/nccl issue 1411, four ConnectX-7 with 194 GB/s together."""
-
-_STARTS = {"efa": "nccl-efa"}
-_START = "nccl-network"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,17 +65,3 @@ def network_of(text: str, card: str, changes: Mapping[str, object], gpus_per_nod
     if network.node_gbits is None:
         return RowNetwork(known=True, changes=found, told=f"as many ports a node as {card} has; {words}")
     return RowNetwork(known=True, changes=found, ports_told=True, told=f"that of {card} with ports as {words}")
-
-
-def network_start(name: str) -> Transport:
-    """Where the numbers of a network start that published rows calibrate.
-
-    Those of EFA start from another machine on EFA, those of all others from InfiniBand; neither is among the rows that
-    calibrate the shipped cards. Inside its nodes, which both have H100, the numbers of ``nccl-h100`` were taken.
-
-    Parameters
-    ----------
-    name : str
-        of the transport's card
-    """
-    return load_part("transport", _STARTS.get(name, _START))

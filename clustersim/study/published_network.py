@@ -46,6 +46,9 @@ _TIMES = rf"(?<![-\dx×.])(?:(?P<count>\d+)\s*[x×]\s*|(?P<word>{'|'.join(_COUNT
 _RATE = re.compile(_TIMES + r"(?P<rate>\d+(?:\.\d+)?)\s*(?P<unit>[GT]b(?:/s|ps|it/s|E)\b)")
 _GENERATION = re.compile(_TIMES + r"(?P<name>edr|hdr|ndr|xdr)(?P<rate>\d+)?\b", re.I)
 _PRODUCT = re.compile(r"\b(?P<count>\d+)\s*[x×]\s*(?P<rate>\d+)\b")
+_FIRST_EFA, _FOUR_A_GPU = "efa", "efa-v2"
+"""Cards of EFA at 100 Gb/s. p5 has four a GPU, what came before it (p3dn, p4d, p4de) one for two GPUs or more."""
+
 _LARGEST_PORT = 800
 """[Gb/s]; more is said of a node."""
 
@@ -89,10 +92,14 @@ class PublishedNetwork:
         if not fits:
             return None
         *_, gbits, nic, num_ports = min(fits)
+        if nic == _FOUR_A_GPU and num_ports <= gpus_per_node:
+            nic = _FIRST_EFA
         switch = _SWITCHES.get(self.kind, {}).get(gbits, fabric["switch"])
         wanted = {"nic": nic, "nics_per_node": num_ports, "switch": switch}
         other = {f"fabric.{key}": value for key, value in wanted.items() if fabric.get(key) != value}
-        return {**other, "communication.network": "efa"} if self.kind == "efa" else other
+        if self.kind == "efa":
+            other["communication.network"] = "efa-sendrecv" if nic == _FIRST_EFA else "efa"
+        return other
 
 
 def read_network(text: str, gpus_per_node: int) -> PublishedNetwork | None:

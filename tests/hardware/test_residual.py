@@ -86,4 +86,4 @@ def test_a_measurement_is_surer_than_what_lies_between_two_and_that_than_the_mod
 
 def test_a_topology_knows_whether_its_library_was_measured() -> None:
     assert set(load_topology("dgx-h100", nodes=2).residuals) == {"inside", "between"}
-    assert load_topology("hgx-mi300x").residuals.get("inside") is None
+    assert load_topology("workstation-4090").residuals.get("inside") is None

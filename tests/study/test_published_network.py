@@ -63,7 +63,15 @@ def test_no_rate_is_no_network(text: str) -> None:
         ),
         (
             "EFA, 400 Gb/s per node",
-            {"fabric.nic": "efa-v2", "fabric.nics_per_node": 4, "communication.network": "efa"},
+            {"fabric.nic": "efa", "fabric.nics_per_node": 4, "communication.network": "efa-sendrecv"},
+        ),
+        (
+            "EFA, 3200 Gb/s per node",
+            {"fabric.nic": "efa-v4", "communication.network": "efa"},
+        ),
+        (
+            "32x100 Gb/s EFA",
+            {"fabric.nic": "efa-v2", "fabric.nics_per_node": 32, "communication.network": "efa"},
         ),
         ("3x200 Gb/s IB", None),
         ("2 Tb/s RoCE", None),

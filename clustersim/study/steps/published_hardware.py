@@ -13,7 +13,7 @@ __all__ = ["find_card"]
 _PCIE = "workstation-4090"
 """A node of as many GPUs on PCIe as a row has there."""
 
-_P4: dict[str, object] = {"fabric.nic": "efa", "fabric.nics_per_node": 4, "communication.network": "efa"}
+_P4: dict[str, object] = {"fabric.nic": "efa", "fabric.nics_per_node": 4, "communication.network": "efa-sendrecv"}
 
 _HARDWARE: tuple[tuple[tuple[str, ...], str, dict[str, object]], ...] = (
     (("jean zay", "a100"), "jean-zay-a100", {}),
