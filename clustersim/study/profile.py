@@ -224,6 +224,8 @@ class Profile:
                 found["overlap_refresh"] = self.overlap_refresh
             if merged.get("zero"):
                 found["reduce_scatter"] = self.reduce_scatter
+            if merged.get("zero") == 2:
+                found["flat_parameters"] = self.flat_parameters
         return found
 
 

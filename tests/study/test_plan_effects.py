@@ -36,6 +36,8 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "plan.per_parameter": [(True, {}, False), (True, FSDP, True)],
     "plan.flat_parameters": [
         (True, {}, False),
+        (True, {"plan.zero": 1, "plan.gradient_dtype": "bf16", "plan.reduce_dtype": "fp32"}, False),
+        (True, {"plan.zero": 2}, True),
         (True, {"plan.zero": 3}, False),
         (True, FSDP | {"plan.per_parameter": True}, False),
         (True, FSDP, True),

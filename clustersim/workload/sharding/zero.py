@@ -67,7 +67,8 @@ def zero(
         stage 3: parameters are split one by one, as in PyTorch's FSDP2, and copied out of and into buffers, which also
         casts gradients
     flat : bool
-        stage 3: one flat parameter a layer, as in FSDP1, whose gradients are put together, cast and divided
+        gradients that go together are put together, cast and divided before: those of one flat parameter a layer in
+        FSDP1, those of a bucket in DeepSpeed's ``contiguous_gradients``
 
     References
     ----------
@@ -78,7 +79,9 @@ def zero(
         return ddp(ranks, gradient=gradient, reduced=reduced, each=each, bucket=bucket)
     gather = Movement(kind="all_gather", what="weights", nbytes=weight)
     kind: Literal["reduce_scatter", "all_reduce"] = "reduce_scatter" if scatters else "all_reduce"
-    reduce = (reduction(kind, gradient=gradient, reduced=reduced, kept=ranks),)
+    moved = reduction(kind, gradient=gradient, reduced=reduced, kept=ranks)
+    flat = flat and (stage == 3 or each)
+    reduce = (replace(moved, before=0) if flat or (copies and stage == 3) else moved,)
     if stage < 3:
         return Sharding(
             name=f"zero-{stage}",
@@ -88,6 +91,7 @@ def zero(
             refresh=(gather,),
             each_micro_batch=each,
             bucket=bucket,
+            flat=flat,
         )
     return Sharding(
         name="zero-3",
@@ -96,7 +100,7 @@ def zero(
         optimizer=ranks,
         gather=(gather,),
         gather_again=() if keeps else (gather,),
-        reduce=tuple(replace(move, before=0) for move in reduce) if copies or flat else reduce,
+        reduce=reduce,
         each_micro_batch=each,
         keeps=keeps,
         prefetch=prefetch,

@@ -14,7 +14,7 @@ def copies(model: cs.Model, **plan: Any) -> tuple[list[int], list[int]]:
     """Bytes of the copies of gradients, and payloads of their reductions."""
     job = cs.training_step(
         model,
-        cs.ParallelPlan(fsdp=True, **plan),
+        cs.ParallelPlan(**({"fsdp": True} | plan)),
         global_batch=8,
         micro_batch=2,
         seq_len=256,
@@ -32,6 +32,14 @@ def test_put_together_cast_and_divided(llama: cs.Model, reduce_dtype: str, a_par
     copied, reduced = copies(llama, flat_parameters=True, reduce_dtype=reduce_dtype)
     assert len(copied) == len(reduced) == llama.num_layers + 2
     assert sum(copied) == pytest.approx(a_parameter * sum(reduced) / width, rel=1e-3)
+
+
+def test_what_a_bucket_of_stage_2_holds_is_copied_and_divided_for_each_micro_batch(llama: cs.Model) -> None:
+    plan = {"fsdp": False, "zero": 2, "gradient_dtype": "bf16"}
+    copied, reduced = copies(llama, flat_parameters=True, **plan)
+    assert len(copied) == len(reduced)
+    assert sum(copied) == pytest.approx((4 + 4) * sum(reduced) / 2, rel=1e-3)
+    assert copies(llama, **plan) == ([], reduced)
 
 
 def test_nothing_by_default(llama: cs.Model) -> None:
