@@ -29,7 +29,7 @@ from clustersim.study.graph_job import find_graph_faults, graph_job
 from clustersim.study.profile import load_profile
 from clustersim.study.provenance import provenance
 from clustersim.study.run_length import too_long, too_many_steps, too_slow
-from clustersim.study.runnable import unrunnable
+from clustersim.study.runnable import absent_drives, unrunnable
 from clustersim.study.settling import unsettled_saves
 from clustersim.topology.drive_rates import drive_rates
 from clustersim.topology.topology import Topology
@@ -178,7 +178,12 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
     case = None if model is None else _case(model, values, num_devices)
     if case is not None:
         told = {*refused, *missing, *(() if num_devices else ("num_devices",))}
-        found += [_as_nodes(fault, topology) for fault in find_faults(case) if fault.key not in told]
+        by_profile = f" (profile {setup.value('profile')} sets it)"
+        found += [
+            replace(fault, rule=f"{fault.rule}{by_profile}") if fault.key in taken else _as_nodes(fault, topology)
+            for fault in find_faults(case)
+            if fault.key not in told
+        ]
     settings = {key: setup.value(key) for key in KEYS if workload_of(key) == "graph"}
     settings |= {"graph.placement": values["graph.placement"]}
     if graph is not None and num_devices and topology is not None:
@@ -202,6 +207,7 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
                 job = _training_job(case, setup.value("dtype"))
         if job is not None and case is not None:
             found += too_slow(job, topology, setup.values.get("steps"))
+            found += absent_drives(case, job, topology)
             found += unrunnable(job, topology, own.get("cost", kernel_cost), dtype=setup.value("dtype"))
     if topology is None or job is None or found:
         raise BadInput([*faults, *(f if f.file else replace(f, file=setup.file(f.key)) for f in found)])

@@ -1,4 +1,4 @@
-"""Whether a cluster's GPUs have units and kernels for what a job computes, told by the settings that ask for it."""
+"""Whether a cluster has the units, kernels and drives that a job uses, told by the settings that ask for them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Any
 from clustersim.faults import Fault
 from clustersim.hardware.gpu import GPU
 from clustersim.hardware.kernel import CostModel, Kernel
+from clustersim.topology.drive_rates import drive_rates
 from clustersim.topology.topology import Topology
+from clustersim.workload.case import Case
 from clustersim.workload.job import Job
-from clustersim.workload.op import Compute
+from clustersim.workload.op import Compute, Storage
 
-__all__ = ["unrunnable"]
+__all__ = ["absent_drives", "unrunnable"]
 
 _USUAL = ("bf16", "fp16")
+_DRIVES = {"nvme": "its nodes have no drives", "file_system": "it has no storage"}
 
 
 def unrunnable(job: Job, topology: Topology, cost: CostModel, *, dtype: Any) -> Iterator[Fault]:
@@ -50,3 +53,17 @@ def _fault(kernel: Kernel, gpu: GPU, told: str, dtype: Any) -> Fault:
         return Fault(key="plan.attention", value=kernel.form, rule=rule, nearest="flash")
     nearest = next((name for name in _USUAL if name in gpu.tensor_flop_per_s), None)
     return Fault(key="dtype", value=dtype, rule=rule, nearest=nearest)
+
+
+def absent_drives(case: Case, job: Job, topology: Topology) -> Iterator[Fault]:
+    """Tiers that the job writes to or reads from and the cluster does not have."""
+    ops = (op for program in job.programs for op in program.arrays().ops if isinstance(op, Storage))
+    used = {"file_system" if op.kind.startswith("fs") else "nvme" for op in ops}
+    plan, there = case.plan, drive_rates(topology)
+    for tier in sorted(used - set(there)):
+        rule = f"is no tier of {topology.name}: {_DRIVES[tier]}"
+        if plan.checkpoint is not None and plan.checkpoint.tier == tier:
+            yield Fault(key="plan.checkpoint.tier", value=tier, rule=rule, nearest=next(iter(there), "host"))
+        elif plan.offload is not None:
+            rule = f"keeps bytes on {tier}, which {rule}"
+            yield Fault(key="plan.offload.policy", value=plan.offload.name, rule=rule, nearest="zero-offload")

@@ -158,3 +158,37 @@ def test_what_gpus_cannot_compute_is_told_by_its_setting(
     (fault,) = error.value.faults
     assert (fault.key, fault.value, fault.nearest) == (key, setup.value(key), nearest)
     prepare(setup.with_values({key: nearest}))
+
+
+@pytest.mark.parametrize(
+    ("values", "key", "value", "nearest"),
+    [
+        ({"plan.checkpoint.policy": "lazy", "plan.checkpoint.tier": "nvme"}, "plan.checkpoint.tier", "nvme", "host"),
+        ({"plan.checkpoint.policy": "lazy"}, "plan.checkpoint.tier", "file_system", "host"),
+        (
+            {"plan.checkpoint.policy": "lazy", "topology": "dgx-h100"},
+            "plan.checkpoint.tier",
+            "file_system",
+            "nvme",
+        ),
+        (
+            {"plan.offload.policy": "zero-infinity", "plan.zero": 3},
+            "plan.offload.policy",
+            "zero-infinity",
+            "zero-offload",
+        ),
+    ],
+)
+def test_drives_that_a_cluster_lacks_are_told_by_their_setting(
+    tiny: JobSetup, values: dict[str, Any], key: str, value: str, nearest: str
+) -> None:
+    with pytest.raises(BadInput, match="is no tier of") as error:
+        prepare(tiny.with_values({"topology": "hgx-mi300x", **values}))
+    (fault,) = error.value.faults
+    assert (fault.key, fault.value, fault.nearest) == (key, value, nearest)
+
+
+def test_a_profile_that_does_not_go_with_the_job_is_named(tiny: JobSetup) -> None:
+    given = {"model": "gpt-oss-20b", "profile": "deepspeed-zero3-2022", "topology": "dgx-h100", "global_batch": 64}
+    with pytest.raises(BadInput, match=r"plan\.dropout: .* \(profile deepspeed-zero3-2022 sets it\); nearest: False"):
+        prepare(tiny.with_values(given))
