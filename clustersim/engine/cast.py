@@ -9,13 +9,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.engine.end_code import COLLECTIVE, ELASTIC, POOLED, SLOWED, STRUNG
+from clustersim.engine.find_strands import find_strands
 from clustersim.engine.flat import Flat, int32
-from clustersim.engine.knot import Knots, find_ties
-from clustersim.engine.lane import COLLECTIVE, ELASTIC, POOLED, SLOWED, STRUNG, Lane, Rendezvous
+from clustersim.engine.knot import Knots
+from clustersim.engine.lane import Lane
 from clustersim.engine.local import paths
+from clustersim.engine.rendezvous import Rendezvous
 from clustersim.engine.role import Role
 from clustersim.engine.scene import LaneSpec, Scene, Signature
-from clustersim.engine.strand import Strands, find_strands
+from clustersim.engine.strands import Strands
+from clustersim.engine.ties import find_ties
 from clustersim.workload.op import Compute, HostWork
 
 __all__ = ["lanes_of", "meetings_of"]

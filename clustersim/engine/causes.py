@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.engine import Engine
-from clustersim.engine.lane import Lane, Rendezvous
+from clustersim.engine.lane import Lane
+from clustersim.engine.rendezvous import Rendezvous
 
 __all__ = ["join", "pass_by", "readiness", "waits"]
 

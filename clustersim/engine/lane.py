@@ -1,4 +1,4 @@
-"""The moving parts of the event loop: lanes with their ops' state, rendezvous with their arrivals."""
+"""A simulated rank, which stands for its class: its ops and how far each of them is."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 
+from clustersim.engine.activity import Activity
+from clustersim.engine.gates import reach
+from clustersim.engine.rendezvous import Rendezvous
 from clustersim.engine.role import Role
-from clustersim.engine.scene import LaneSpec, RendezvousSpec, Signature
-from clustersim.engine.sharing import Activity
-from clustersim.engine.strand import Played, Strands, Stretch
+from clustersim.engine.scene import LaneSpec, Signature
+from clustersim.engine.strands import Played, Strands
+from clustersim.engine.stretch import Stretch
 
-__all__ = ["COLLECTIVE", "ELASTIC", "POOLED", "SLOWED", "STRUNG", "Lane", "Rendezvous"]
-
-ELASTIC, COLLECTIVE, POOLED, SLOWED, STRUNG = -1, -2, -3, -4, -5
-"""Codes in ``Lane.ns`` for ops whose end is not known when they start: on shared resources, joint, granted by a pool,
-slowed by the SMs that a collective takes beside them, or on a strand."""
+__all__ = ["Lane"]
 
 
 class Lane:
@@ -28,7 +27,7 @@ class Lane:
     behind : array of int64
         by op, the latest end of those among its predecessors whose end is known [ns]
     ns : array of int64
-        by op, its duration [ns], or one of the codes above
+        by op, its duration [ns], or a code of ``end_code.py``
     granted : dict[int, int]
         the same for ops that wait for a pool, once they have it
     gives : dict or None
@@ -143,38 +142,15 @@ class Lane:
         meeting = self.rendezvous[self.slot[op]]
         return meeting.signatures[meeting.script[self.sequence[op]]]
 
-    def is_open(self, place: int, at: int) -> bool:
-        """Whether all that the ops at a place of a strand wait for elsewhere will have ended at an instant."""
-        gate = self.strands.gates.get(place, ())
-        return all(self.waits[op] == left and self.behind[op] <= at for op, left in gate)
-
-    def reach(self, place: int, over: int, *, alone: bool) -> int:
-        """The place up to which a strand goes on without being looked at, from one of its places.
-
-        To its end, but for gates that may not be open by then, knots whose course is not known, and any knot where the
-        strand is not alone on the lane. It never ends behind a knot, but before it. What stands at the place is over at
-        ``over`` [ns] or later.
-        """
-        strands = self.strands
-        stop, hurdle = strands.stop[place], strands.hurdle
-        until = hurdle[place + 1] if place + 1 < stop else stop
-        if until == stop:
-            return stop
-        begins, knot = strands.begins(0), strands.knot
-        while until < stop:
-            if knot[until] >= 0 and not (alone and strands.course(until)):
-                return until
-            # it comes there when no SMs are taken, or later
-            if until in strands.gates and not self.is_open(until, over + begins[until] - begins[place + 1]):
-                return until - 1 if knot[until - 1] >= 0 else until
-            until = hurdle[until + 1] if until + 1 < stop else stop
-        return stop
+    def is_quiet(self, but: Stretch | None = None) -> bool:
+        """Whether nothing, but for one strand in progress, runs that could slow it, or be slowed."""
+        return not (self.running or self.num_joined or len(self.stretches) > (but is not None))
 
     def play(self, op: int, begin: int) -> tuple[int, int]:
         """Play what nothing slows of a strand, from one of its ops; (the last op of it, the end of that [ns])."""
         strands = self.strands
         first, begins = strands.at[op], strands.begins(0)
-        last = self.reach(first, begin + begins[first + 1] - begins[first], alone=False)
+        last = reach(self, first, begin + begins[first + 1] - begins[first], alone=False)
         self.played.append((first, last, begin, 0))
         return strands.ops[last - 1], begin + begins[last] - begins[first]
 
@@ -189,25 +165,16 @@ class Lane:
         self.untold += self.strands.write([*self.played, *begun], self.start, self.end)
         self.played.clear()
 
-
-class Rendezvous:
-    """A simulated group.
-
-    Attributes
-    ----------
-    pending : array of int32
-        by collective, members that have not arrived
-    script : array of int32
-        by collective, its signature
-    members : list[tuple[Lane, array of int32]]
-        each arriving lane with its ops, by collective
-    """
-
-    __slots__ = ("members", "pending", "script", "signatures", "spec")
-
-    def __init__(self, spec: RendezvousSpec, script: array[int], members: list[tuple[Lane, array[int]]]) -> None:
-        self.spec = spec
-        self.signatures = spec.signatures
-        self.script = script
-        self.pending = array("i", [len(members)]) * len(script)
-        self.members = members
+    def cancel(self, now: int) -> None:
+        """Leave strands as they are now, their ops in progress as plain ones, and release nothing any more."""
+        for stretch in self.stretches:
+            stretch.play(stretch.place(now, begun=False)[0] + 1)
+            stretch.unbend()
+            stretch.due = -1
+        self.stretches.clear()
+        self.write(now)
+        self.running.clear()
+        self.taken = self.num_joined = 0
+        self.watched = None
+        self.gives = None
+        self.first_target = array("i", bytes(4 * len(self.first_target)))  # for what is still on the clock

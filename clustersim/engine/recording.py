@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from clustersim.engine.causes import join, pass_by, readiness, waits
 from clustersim.engine.engine import Engine
-from clustersim.engine.lane import Lane, Rendezvous
+from clustersim.engine.lane import Lane
+from clustersim.engine.rendezvous import Rendezvous
 from clustersim.engine.timed import fractions, timed_work
 from clustersim.trace.record import LaneRecord, Record
 from clustersim.workload.job import Pool
@@ -128,7 +129,7 @@ def _limits(engine: Engine, number: dict[Lane, int], bound: list[NDArray[np.int3
     """Ops that a shared resource held back name that resource: the one that held them last."""
     resources = engine.scene.system.topology.resources
     names: dict[int, int] = {}
-    for (owner, k, _), log in engine.history.items():
+    for (owner, k, _), log in engine.history.changes.items():
         held_by = -1
         for _, _, limit in log:
             if limit >= 0:

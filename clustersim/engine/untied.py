@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from clustersim.engine.activity import Activity
+from clustersim.engine.end_code import COLLECTIVE, SLOWED
+from clustersim.engine.history import History
 from clustersim.engine.knot import Course
-from clustersim.engine.lane import COLLECTIVE, SLOWED, Lane
-from clustersim.engine.sharing import Activity
-from clustersim.engine.strand import Stretch
+from clustersim.engine.lane import Lane
+from clustersim.engine.stretch import Stretch
 
-__all__ = ["History", "keep_course", "tell_rates", "untie"]
-
-History = dict[tuple[Any, int, int], list[tuple[int, int, int]]]
-"""As :attr:`clustersim.engine.engine.Engine.history`."""
+__all__ = ["keep_course", "untie"]
 
 
 def keep_course(lane: Lane, history: History) -> None:
@@ -26,7 +23,7 @@ def keep_course(lane: Lane, history: History) -> None:
     base, behind = strands.ops[place], strands.ops[place + 1]
     logs = {}
     for k in range(behind - base):
-        log = history.get((*lane.owner(base + k), 0))
+        log = history.changes.get((*lane.owner(base + k), 0))
         if log is not None:
             logs[k] = tuple((when - since, rate, own.get(limit, -1)) for when, rate, limit in log)
     course = Course(
@@ -35,17 +32,6 @@ def keep_course(lane: Lane, history: History) -> None:
         logs=logs,
     )
     strands.knots.keep(strands.knot[place], course)
-
-
-def tell_rates(lane: Lane, place: int, since: int, now: int, history: History) -> None:
-    """Put into the history how rates changed in a knot that was played as one, up to now."""
-    course = lane.strands.course(place)
-    assert course is not None
-    base, own = lane.strands.ops[place], (*lane.own, -1)
-    for k, log in course.logs.items():
-        told = [(since + when, rate, own[limit]) for when, rate, limit in log if since + when <= now]
-        if told:
-            history[(*lane.owner(base + k), 0)] = told
 
 
 def untie(stretch: Stretch, place: int, since: int, now: int, *, begun: bool) -> tuple[list[int], list[Activity]]:

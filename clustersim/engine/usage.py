@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from clustersim.engine.engine import Engine
 from clustersim.engine.factorize import factorize
-from clustersim.engine.lane import Lane, Rendezvous
+from clustersim.engine.lane import Lane
+from clustersim.engine.rendezvous import Rendezvous
 from clustersim.engine.scene import ONE
 from clustersim.topology.naming import patterns
 from clustersim.topology.resources import ResourceTable
@@ -100,7 +101,7 @@ def _segments(engine: Engine, participant: int) -> tuple[NDArray[np.int64], Segm
         signature = np.array(meeting.script[: len(at)], dtype=np.int64)
     ended = (start >= 0) & (end >= start) & (end <= engine.env.now)
     numbers = np.flatnonzero(ended)
-    changed = np.array([(owner, k, 0) in engine.history for k in numbers.tolist()], dtype=bool)
+    changed = np.array([(owner, k, 0) in engine.history.changes for k in numbers.tolist()], dtype=bool)
     if isinstance(owner, Rendezvous):
         changed |= np.array([bool(owner.signatures[s].phases) for s in owner.script], dtype=bool)[numbers]
         signature = engine.scene.system.blocks[owner.spec.block].cost.by_phase.phases.first[signature]
@@ -108,7 +109,7 @@ def _segments(engine: Engine, participant: int) -> tuple[NDArray[np.int64], Segm
     logs, ends, columns = list[Sequence[tuple[int, int, int]]](), list[int](), list[int]()
     for k in uneven.tolist():
         for phase, (a, b) in enumerate(_phases(engine, owner, k, int(start[k]), int(end[k]))):
-            logs.append(engine.history.get((owner, k, phase), [(a, 0, -1)]))
+            logs.append(engine.history.changes.get((owner, k, phase), [(a, 0, -1)]))
             ends.append(b)
             columns.append(int(signature[k]) + phase)
     begin, finish, done = _stretches(logs, ends)
@@ -123,7 +124,7 @@ def _segments(engine: Engine, participant: int) -> tuple[NDArray[np.int64], Segm
 def _phases(engine: Engine, owner: Lane | Rendezvous, k: int, start: int, end: int) -> list[tuple[int, int]]:
     """When each phase of an op began and ended, as far as it came; most ops are one."""
     phases = owner.signatures[owner.script[k]].phases if isinstance(owner, Rendezvous) else ()
-    turns = engine.turns.get((owner, k))
+    turns = engine.history.turns.get((owner, k))
     if turns is None:  # it was alone
         turns = list(accumulate((phase.ns for phase in phases[:-1]), initial=start))[1:] if phases else []
     return list(pairwise([start, *turns, end]))

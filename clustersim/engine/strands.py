@@ -8,21 +8,15 @@ left then goes on at its new speed, the op in progress with the work that is lef
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.engine.flat import Flat, int32
-from clustersim.engine.knot import Course, Knots, Ties
+from clustersim.engine.flat import int32
+from clustersim.engine.knot import Course, Knots
 
-if TYPE_CHECKING:
-    from clustersim.engine.lane import Lane
-    from clustersim.engine.sharing import Activity
-
-__all__ = ["Strands", "Stretch", "find_strands"]
+__all__ = ["Played", "Strands"]
 
 Played = tuple[int, int, int, int]
 """(first place, place behind the last, instant of the first's start [ns], SMs taken): what was played of a strand."""
@@ -190,158 +184,6 @@ class Strands:
                 if course.logs:
                     tied += zip(place[alike].tolist(), begin.tolist(), strict=True)
         return tied
-
-
-class Stretch:
-    """A strand in progress, from one of its ops to its end.
-
-    Attributes
-    ----------
-    lane : Lane
-    strands : Strands
-        those of the lane
-    first : int
-        place of its first op that runs at one speed throughout
-    last : int
-        place up to which it goes on; that of a knot, or behind the end of the strand
-    alone : bool
-        whether nothing else runs on the lane that could slow it, or be slowed
-    since : int
-        when the first op starts [ns], and ``bent`` ends
-    taken : int
-        SMs that collectives hold of the lane
-    bent : Activity or None
-        the op before the first, whose speed has changed while it ran
-    due, held : int
-        as those of :class:`~clustersim.engine.sharing.Activity`
-    """
-
-    __slots__ = ("alone", "bent", "due", "first", "held", "lane", "last", "since", "strands", "taken")
-
-    def __init__(self, lane: Lane, first: int, since: int, taken: int, *, alone: bool) -> None:
-        self.lane = lane
-        self.strands = lane.strands
-        self.first = first
-        self.since = since
-        self.taken = taken
-        self.alone = alone
-        begins = lane.strands.begins(0)
-        self.last = lane.reach(first, since + begins[first + 1] - begins[first], alone=alone)
-        self.bent: Activity | None = None
-        self.due = -1
-        self.held = -1
-
-    @property
-    def end(self) -> int:
-        """When it will have been played [ns]."""
-        begins = self.strands.begins(self.taken)
-        return self.since + begins[self.last] - begins[self.first]
-
-    def place(self, now: int, *, begun: bool) -> tuple[int, int]:
-        """(place of the op in progress, when it started [ns]); one that starts now counts where ``begun``.
-
-        While ``bent`` runs, the place of that and the last change of its speed.
-        """
-        bent = self.bent
-        if bent is not None and (now < self.since or (now == self.since and not begun)):
-            return self.first - 1, bent.since
-        begins = self.strands.begins(self.taken)
-        shift = self.since - begins[self.first]
-        place = (bisect_right if begun else bisect_left)(begins, now - shift, self.first + 1, self.last) - 1
-        return place, begins[place] + shift
-
-    def unbend(self) -> None:
-        """Write the end of an op whose speed has changed; what is played from here on runs at one speed."""
-        if self.bent is not None:
-            self.lane.end[self.bent.number] = self.since
-            self.bent = None
-
-    def play(self, until: int) -> None:
-        """Leave to the lane what has been played, up to the op before a place."""
-        if until > self.first:
-            self.lane.played.append((self.first, until, self.since, self.taken))
-
-
-def find_strands(
-    flat: Flat,
-    single: NDArray[np.bool_],
-    ns: NDArray[np.int64],
-    sm_ns: NDArray[np.int64],
-    num_sms: int,
-    ties: Ties | None,
-    knots: Knots,
-) -> Strands:
-    """The strands of two ops and more.
-
-    Parameters
-    ----------
-    flat : Flat
-    single : NDArray[bool], shape (ops,)
-        ops whose end is known when they start, but for the SMs that are taken from them
-    ns, sm_ns : NDArray[int64], shape (ops,)
-        of those, as :class:`Strands` has them
-    ties : Ties, optional
-        without them strands have neither gates nor knots
-    knots : Knots
-    """
-    n = len(flat)
-    follower = np.where(single, flat.follower, -1)
-    knot_behind = np.full(n, -1, dtype=np.int64)
-    gate = np.full(n, -1, dtype=np.int64)
-    in_knot = np.zeros(n, dtype=bool)
-    if ties is not None:
-        gate, (first, last) = ties.gate, ties.knots.T
-        before, after = ties.edges.T
-        gated = (np.diff(flat.first_target)[before] == 1) & (gate[after] == 1) & single[before]
-        follower[before[gated]] = after[gated]
-        inside = np.zeros(n + 1, dtype=np.int64)
-        inside[first + 1] += 1
-        inside[last] -= 1
-        in_knot = np.cumsum(inside)[:n] > 0
-        follower[in_knot] = -1
-    joined_to = np.flatnonzero(follower >= 0)
-    follower[joined_to[~single[follower[joined_to]] | in_knot[follower[joined_to]]]] = -1
-    if ties is not None:
-        follower[first] = last
-        knot_behind[first] = ties.number
-    before = np.flatnonzero(follower >= 0)
-    ahead = np.arange(n)
-    ahead[follower[before]] = before
-    place = (ahead != np.arange(n)).astype(np.int64)
-    joined = place > 0
-    joined[before] = True
-    while True:  # each round looks twice as far ahead
-        farther = ahead[ahead]
-        if np.array_equal(farther, ahead):
-            break
-        place += place[ahead]
-        ahead = farther
-    ops = np.flatnonzero(joined)
-    ops = ops[np.argsort(ahead[ops] * n + place[ops], kind="stable")]
-    # a knot stands behind the op before it
-    pairs = np.stack([np.full(len(ops), -1), knot_behind[ops]], axis=1).reshape(-1)
-    kept = pairs >= 0
-    kept[::2] = True
-    knot, of = pairs[kept], np.repeat(ops, 2)[kept]
-    heads = np.flatnonzero((place[of] == 0) & (knot < 0))
-    starts = np.where(knot >= 0, of + 1, of)
-    gates: dict[int, list[tuple[int, int]]] = {}
-    for p in np.flatnonzero((knot >= 0) | (gate[of] > 0)).tolist():
-        inner = range(starts[p], starts[p + 1]) if knot[p] >= 0 else range(starts[p], starts[p] + 1)
-        found = [(j, int(gate[j])) for j in inner if gate[j] > 0]
-        if found:
-            gates[p] = found
-    return Strands(
-        starts,
-        heads,
-        np.where(knot >= 0, 0, ns[of]),
-        np.where(knot >= 0, 0, sm_ns[of]),
-        knot,
-        num_sms,
-        n,
-        knots,
-        {place: tuple(ops) for place, ops in gates.items()},
-    )
 
 
 def _array(values: NDArray[np.int64]) -> array[int]:
