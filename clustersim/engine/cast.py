@@ -14,7 +14,7 @@ from clustersim.engine.find_strands import find_strands
 from clustersim.engine.flat import Flat, int32
 from clustersim.engine.knot import Knots
 from clustersim.engine.lane import Lane
-from clustersim.engine.local import paths
+from clustersim.engine.paths import paths
 from clustersim.engine.rendezvous import Rendezvous
 from clustersim.engine.role import Role
 from clustersim.engine.scene import LaneSpec, Scene, Signature

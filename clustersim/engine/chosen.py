@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from clustersim.engine.system import GroupBlock, System
+from clustersim.engine.group_block import GroupBlock
+from clustersim.engine.system import System
 from clustersim.trace.collectives import CollectiveRecord
 
 __all__ = ["chosen"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from clustersim.engine.local import LocalCost
+from clustersim.engine.local_cost import LocalCost
 from clustersim.hardware.gpu import GPU
 from clustersim.workload.arrays import Arrays
 from clustersim.workload.op import Compute, Op

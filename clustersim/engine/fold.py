@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.factorize import factorize
+from clustersim.engine.group_block import GroupBlock
 from clustersim.engine.live import Live
 from clustersim.engine.refine import Graph, refine
 from clustersim.engine.scene import Demand, LaneSpec, RendezvousSpec, Scene, Signature, joint_signature, weight
-from clustersim.engine.system import GroupBlock, System
+from clustersim.engine.system import System
 
 __all__ = ["folded_scene"]
 

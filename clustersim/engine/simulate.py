@@ -118,11 +118,11 @@ def simulate(
     if not isinstance(overlap, Overlap):
         overlap = Overlap.parse(overlap or {})
     slow = [perturbation.slow_ranks if j == 0 else {} for j in range(len(listed))]
-    system = build(topology, listed, cost, slow, algorithms, overlap)
-    if perturbation.jitter:
-        system.noise = Noise(seed=seed, jitter=perturbation.jitter)
+    algorithms = algorithms or {}
+    noise = Noise(seed=seed, jitter=perturbation.jitter) if perturbation.jitter else None
+    system = build(topology, listed, cost, slow, algorithms, overlap, noise)
     left_open = {kind for block in system.blocks for kind, _, pinned in block.signatures if pinned is None}
-    notes = [f"algorithms.{k}: no effect: no op leaves it open" for k in system.algorithms if k not in left_open]
+    notes = [f"algorithms.{k}: no effect: no op leaves it open" for k in algorithms if k not in left_open]
     crowded = int((np.bincount(system.device) > 1).sum())
     if crowded:
         notes.append(f"{crowded} devices run several ranks: these share memory bandwidth, but compute as if alone")
@@ -169,9 +169,7 @@ def simulate(
             "steps": steps,
             "perturb": perturbation.as_dict(),
             "overlap": asdict(overlap),
-            "algorithms": {
-                kind: getattr(chosen, "__name__", str(chosen)) for kind, chosen in system.algorithms.items()
-            },
+            "algorithms": {kind: getattr(chosen, "__name__", str(chosen)) for kind, chosen in algorithms.items()},
         },
         rates=lambda: usage(engine),
         chosen=lambda: chosen(system),

@@ -12,87 +12,21 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.collective.cost import GroupCost
-from clustersim.collective.traffic import Algorithm, Traffic
-from clustersim.engine.local import LocalCost, paths
+from clustersim.engine.group_block import GroupBlock
+from clustersim.engine.local_cost import LocalCost
 from clustersim.engine.noise import Noise
-from clustersim.engine.reduction_slots import ReductionSlots
+from clustersim.engine.path_edges import PathEdges
+from clustersim.engine.paths import paths
+from clustersim.engine.pool_stores import PoolStores
 from clustersim.engine.role import Role
 from clustersim.topology.topology import Topology
 from clustersim.workload.arrays import Arrays
 from clustersim.workload.job import Job
-from clustersim.workload.script import Signature
 
-__all__ = ["GroupBlock", "PathEdges", "System"]
-
-
-@dataclass(kw_only=True, slots=True, eq=False)
-class PathEdges:
-    """Edges from the ranks of one program to the resources on one hop of one local path.
-
-    Attributes
-    ----------
-    program : int
-        index into ``System.programs``
-    path : str
-    label : int
-        number of (path, hop)
-    ranks, rows : NDArray[int64], shape (n,)
-        the edges
-    loads : NDArray[int64], shape (num_ops,)
-        what each distinct op of the program puts on it
-    """
-
-    program: int
-    path: str
-    label: int
-    ranks: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    loads: NDArray[np.int64]
+__all__ = ["System"]
 
 
-@dataclass(kw_only=True, slots=True, eq=False)
-class GroupBlock:
-    """Groups of one family that run one script and sit alike on their nodes; n groups of m members.
-
-    Attributes
-    ----------
-    name : str
-        axis/family, as the trace names it
-    job : int
-    number : NDArray[int64], shape (n,)
-        position in the family
-    first : int
-        system-wide number of the block's first group
-    members : NDArray[int64], shape (n, m)
-        system-wide ranks
-    slots : tuple[str, ...]
-        slot of each position
-    script : NDArray[int32]
-        index into ``signatures`` of the group's collectives, in order
-    signatures : tuple[Signature, ...]
-        (kind, nbytes, algorithm): one of each kind of collective the groups run
-    traffic : tuple[Traffic, ...]
-    cost : GroupCost
-        durations and demands by signature
-    reasons : tuple[str, ...]
-        why each signature runs as it does
-    """
-
-    name: str
-    job: int
-    number: NDArray[np.int64]
-    first: int
-    members: NDArray[np.int64]
-    slots: tuple[str, ...]
-    script: NDArray[np.int32]
-    signatures: tuple[Signature, ...]
-    traffic: tuple[Traffic, ...]
-    cost: GroupCost
-    reasons: tuple[str, ...]
-
-
-@dataclass(kw_only=True, slots=True, eq=False)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class System:
     """Jobs on a topology. R ranks over all jobs, G groups.
 
@@ -113,14 +47,7 @@ class System:
         (program, kind) -> cost of each distinct op; None for a collective
     path_edges : list[PathEdges]
     blocks : list[GroupBlock]
-    num_groups : int
-    stores : Mapping[tuple[int, str], tuple[NDArray[int64], NDArray[int64]]]
-        (job, pool) -> for each rank of the job the number of its store, and its place among the ranks that share it:
-        the key that orders grants of one instant
-    algorithms : Mapping[str, str | Algorithm]
-        of each kind of collective, where its op pins none; the selector's for kinds that are not in it
-    reduction_slots : ReductionSlots
-        what the groups take of the switches
+    stores : PoolStores
     roles : dict[tuple[int, int], Role]
         those asked for so far
     noise : Noise, optional
@@ -138,10 +65,7 @@ class System:
     local: Mapping[tuple[int, int], tuple[LocalCost | None, ...]]
     path_edges: list[PathEdges]
     blocks: list[GroupBlock]
-    num_groups: int
-    stores: Mapping[tuple[int, str], tuple[NDArray[np.int64], NDArray[np.int64]]]
-    algorithms: Mapping[str, str | Algorithm]
-    reduction_slots: ReductionSlots
+    stores: PoolStores
     roles: dict[tuple[int, int], Role] = field(default_factory=dict)
     noise: Noise | None = None
 
@@ -155,6 +79,11 @@ class System:
     def num_ranks(self) -> int:
         """Ranks over all jobs."""
         return int(self.first_rank[-1])
+
+    @property
+    def num_groups(self) -> int:
+        """Groups over all jobs."""
+        return sum(len(block.members) for block in self.blocks)
 
     def num_sms(self, rank: int) -> int:
         """SMs of the rank's device."""

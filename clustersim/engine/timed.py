@@ -9,7 +9,7 @@ import numpy as np
 
 from clustersim.engine.flat import is_collective
 from clustersim.engine.lane import Lane
-from clustersim.engine.local import LocalCost
+from clustersim.engine.local_cost import LocalCost
 from clustersim.engine.scene import Scene
 from clustersim.hardware.kernel import Provenance
 from clustersim.hardware.residual import SIBLINGS, Residual
