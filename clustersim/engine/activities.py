@@ -9,8 +9,8 @@ from clustersim.engine.history import History
 from clustersim.engine.lane import Lane
 from clustersim.engine.ready import Ready
 from clustersim.engine.rendezvous import Rendezvous
-from clustersim.engine.scene import Signature
 from clustersim.engine.sharing import Sharing
+from clustersim.engine.signature import Signature
 from clustersim.engine.stores import Stores
 
 __all__ = ["Activities"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clustersim.engine.scene import ONE, Signature
+from clustersim.engine.signature import ONE, Signature
 
 __all__ = ["Activity"]
 

@@ -17,7 +17,8 @@ from clustersim.engine.lane import Lane
 from clustersim.engine.paths import paths
 from clustersim.engine.rendezvous import Rendezvous
 from clustersim.engine.role import Role
-from clustersim.engine.scene import LaneSpec, Scene, Signature
+from clustersim.engine.scene import LaneSpec, Scene
+from clustersim.engine.signature import Signature
 from clustersim.engine.strands import Strands
 from clustersim.engine.ties import find_ties
 from clustersim.workload.op import Compute, HostWork

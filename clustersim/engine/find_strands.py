@@ -35,26 +35,56 @@ def find_strands(
         without them strands have neither gates nor knots
     knots : Knots
     """
-    n = len(flat)
-    follower = np.where(single, flat.follower, -1)
-    knot_behind = np.full(n, -1, dtype=np.int64)
-    gate = np.full(n, -1, dtype=np.int64)
-    in_knot = np.zeros(n, dtype=bool)
+    follower = _followers(flat, single, ties)
+    ops, place = _in_order(follower)
+    gate = np.full(len(flat), -1, dtype=np.int64)
+    knot_behind = gate.copy()
     if ties is not None:
-        gate, (first, last) = ties.gate, ties.knots.T
+        gate = ties.gate
+        knot_behind[ties.knots[:, 0]] = ties.number
+    # a knot stands behind the op before it
+    pairs = np.stack([np.full(len(ops), -1), knot_behind[ops]], axis=1).reshape(-1)
+    kept = pairs >= 0
+    kept[::2] = True
+    knot, of = pairs[kept], np.repeat(ops, 2)[kept]
+    starts = np.where(knot >= 0, of + 1, of)
+    return Strands(
+        starts,
+        np.flatnonzero((place[of] == 0) & (knot < 0)),
+        np.where(knot >= 0, 0, ns[of]),
+        np.where(knot >= 0, 0, sm_ns[of]),
+        knot,
+        num_sms,
+        len(flat),
+        knots,
+        _gates(starts, knot, gate, gate[of] > 0),
+    )
+
+
+def _followers(flat: Flat, single: NDArray[np.bool_], ties: Ties | None) -> NDArray[np.int64]:
+    """By op, the one that stands behind it on its strand, past the knot between them if there is one; else -1."""
+    follower = np.where(single, flat.follower, -1)
+    in_knot = np.zeros(len(flat), dtype=bool)
+    if ties is not None:
+        first, last = ties.knots.T
         before, after = ties.edges.T
-        gated = (np.diff(flat.first_target)[before] == 1) & (gate[after] == 1) & single[before]
+        gated = (np.diff(flat.first_target)[before] == 1) & (ties.gate[after] == 1) & single[before]
         follower[before[gated]] = after[gated]
-        inside = np.zeros(n + 1, dtype=np.int64)
+        inside = np.zeros(len(flat) + 1, dtype=np.int64)
         inside[first + 1] += 1
         inside[last] -= 1
-        in_knot = np.cumsum(inside)[:n] > 0
+        in_knot = np.cumsum(inside)[: len(flat)] > 0
         follower[in_knot] = -1
-    joined_to = np.flatnonzero(follower >= 0)
-    follower[joined_to[~single[follower[joined_to]] | in_knot[follower[joined_to]]]] = -1
+    before = np.flatnonzero(follower >= 0)
+    follower[before[~single[follower[before]] | in_knot[follower[before]]]] = -1
     if ties is not None:
         follower[first] = last
-        knot_behind[first] = ties.number
+    return follower
+
+
+def _in_order(follower: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The ops of all strands, strand by strand, and by op its place on its strand."""
+    n = len(follower)
     before = np.flatnonzero(follower >= 0)
     ahead = np.arange(n)
     ahead[follower[before]] = before
@@ -68,28 +98,17 @@ def find_strands(
         place += place[ahead]
         ahead = farther
     ops = np.flatnonzero(joined)
-    ops = ops[np.argsort(ahead[ops] * n + place[ops], kind="stable")]
-    # a knot stands behind the op before it
-    pairs = np.stack([np.full(len(ops), -1), knot_behind[ops]], axis=1).reshape(-1)
-    kept = pairs >= 0
-    kept[::2] = True
-    knot, of = pairs[kept], np.repeat(ops, 2)[kept]
-    heads = np.flatnonzero((place[of] == 0) & (knot < 0))
-    starts = np.where(knot >= 0, of + 1, of)
-    gates: dict[int, list[tuple[int, int]]] = {}
-    for p in np.flatnonzero((knot >= 0) | (gate[of] > 0)).tolist():
-        inner = range(starts[p], starts[p + 1]) if knot[p] >= 0 else range(starts[p], starts[p] + 1)
-        found = [(j, int(gate[j])) for j in inner if gate[j] > 0]
+    return ops[np.argsort(ahead[ops] * n + place[ops], kind="stable")], place
+
+
+def _gates(
+    starts: NDArray[np.int64], knot: NDArray[np.int64], gate: NDArray[np.int64], gated: NDArray[np.bool_]
+) -> dict[int, tuple[tuple[int, int], ...]]:
+    """By place, its ops that also wait for others, of knots all that do; see :class:`Strands`."""
+    gates = {}
+    for place in np.flatnonzero((knot >= 0) | gated).tolist():
+        end = starts[place + 1] if knot[place] >= 0 else starts[place] + 1
+        found = tuple((j, int(gate[j])) for j in range(starts[place], end) if gate[j] > 0)
         if found:
-            gates[p] = found
-    return Strands(
-        starts,
-        heads,
-        np.where(knot >= 0, 0, ns[of]),
-        np.where(knot >= 0, 0, sm_ns[of]),
-        knot,
-        num_sms,
-        n,
-        knots,
-        {place: tuple(ops) for place, ops in gates.items()},
-    )
+            gates[place] = found
+    return gates

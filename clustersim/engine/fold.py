@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from clustersim.engine.factorize import factorize
 from clustersim.engine.group_block import GroupBlock
+from clustersim.engine.joint_signature import joint_signature
 from clustersim.engine.live import Live
 from clustersim.engine.refine import Graph, refine
-from clustersim.engine.scene import Demand, LaneSpec, RendezvousSpec, Scene, Signature, joint_signature, weight
+from clustersim.engine.scene import LaneSpec, RendezvousSpec, Scene
+from clustersim.engine.signature import Demand, Signature, weight
 from clustersim.engine.system import System
 
 __all__ = ["folded_scene"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from clustersim.engine.joint_signature import joint_signature
 from clustersim.engine.live import Live
-from clustersim.engine.scene import LaneSpec, RendezvousSpec, Scene, Signature, joint_signature, weight
+from clustersim.engine.scene import LaneSpec, RendezvousSpec, Scene
+from clustersim.engine.signature import Signature, weight
 from clustersim.engine.system import System
 
 __all__ = ["full_scene"]

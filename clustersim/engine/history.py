@@ -8,7 +8,7 @@ from itertools import accumulate
 from clustersim.engine.activity import Activity
 from clustersim.engine.lane import Lane
 from clustersim.engine.rendezvous import Rendezvous
-from clustersim.engine.scene import ONE
+from clustersim.engine.signature import ONE
 
 __all__ = ["Change", "History"]
 

@@ -10,7 +10,8 @@ from clustersim.engine.activity import Activity
 from clustersim.engine.gates import reach
 from clustersim.engine.rendezvous import Rendezvous
 from clustersim.engine.role import Role
-from clustersim.engine.scene import LaneSpec, Signature
+from clustersim.engine.scene import LaneSpec
+from clustersim.engine.signature import Signature
 from clustersim.engine.strands import Played, Strands
 from clustersim.engine.stretch import Stretch
 

@@ -1,17 +1,12 @@
-"""Sharing: weighted max-min rates for everything that has a capacity and several users.
-
-Maximise in the max-min sense x_i / φ_i subject to Σ_i a_ij · x_i ≤ c_j and 0 ≤ x_i ≤ cap_i, by progressive filling:
-raise one level for all, and freeze an activity when it reaches its own speed or when a resource it uses is full
-(Bertsekas and Gallager, *Data Networks*, 2nd ed., 1992, section 6.5.2). All arithmetic is on whole numbers, so a class
-of k equal activities is exactly k activities.
-"""
+"""Sharing: who is on which resource, and when the rates there have to be found again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from clustersim.engine.activity import Activity
-from clustersim.engine.scene import ONE, WEIGHT_SHIFT
+from clustersim.engine.filling import fill, fill_one
+from clustersim.engine.signature import ONE
 
 __all__ = ["Sharing"]
 
@@ -23,6 +18,17 @@ class Sharing:
     ----------
     capacity : Iterable[int]
         of each resource [B/s]
+
+    Attributes
+    ----------
+    capacity, used : list[int]
+        by resource, what it can carry, with its head-room, and what is on it [load · ONE / ns]
+    users : list[dict[Activity, None]]
+        by resource, the activities on it
+    binding : list[bool]
+        by resource, whether it holds some of them below their own speed
+    changed : set[int]
+        resources to look at when the instant is settled
     """
 
     __slots__ = ("binding", "capacity", "changed", "used", "users")
@@ -97,9 +103,9 @@ class Sharing:
             if start not in seen:
                 resources, activities = self._component(start, seen)
                 if len(resources) == 1:
-                    self._fill_one(start, activities, rates)
+                    fill_one(self, start, activities, rates)
                 else:
-                    self._fill(resources, activities, rates)
+                    fill(self, resources, activities, rates)
 
     def _component(self, start: int, seen: set[int]) -> tuple[list[int], dict[Activity, None]]:
         resources = [start]
@@ -114,91 +120,6 @@ class Sharing:
                             seen.add(other)
                             resources.append(other)
         return resources, activities
-
-    def _fill_one(self, resource: int, activities: dict[Activity, None], rates: dict[Activity, int]) -> None:
-        """:meth:`_fill` for one resource, in one pass; the same whole numbers.
-
-        Freezing an activity whose top is at most the level never lowers the level: its weight is rounded up, so it
-        leaves at least level · (weight of the others) of the room.
-        """
-        room, total = self.capacity[resource], 0
-        entries: list[tuple[int, int, Activity]] = []
-        for a in activities:
-            for _, _, w in a.demands:
-                total += w
-            entries.append((-(-a.cap * a.signature.peak_load // a.signature.num_flows), len(entries), a))
-        entries.sort(key=_first_two)
-        level, binding = -1, False
-        for top, _, a in entries:
-            if not binding:
-                level = (room << WEIGHT_SHIFT) // total
-                binding = top > level
-            if binding:
-                rate = max(1, level * a.signature.num_flows // a.signature.peak_load)
-                a.limit = resource
-            else:
-                rate = a.cap
-                a.limit = -1
-            for _, load, w in a.demands:
-                room -= load * rate
-                if not binding:
-                    total -= w
-            if rate != a.rate:
-                rates[a] = rate
-            else:
-                rates.pop(a, None)
-        self.binding[resource] = binding
-        self.used[resource] = self.capacity[resource] - room
-
-    def _fill(self, resources: list[int], activities: dict[Activity, None], rates: dict[Activity, int]) -> None:
-        room = {r: self.capacity[r] for r in resources}
-        weights = dict.fromkeys(resources, 0)
-        binding = self.binding
-        for r in resources:
-            binding[r] = False
-        for a in activities:
-            for r, _, w in a.demands:
-                weights[r] += w
-        # level at which each activity reaches its own speed
-        tops = sorted(
-            ((-(-a.cap * a.signature.peak_load // a.signature.num_flows), k, a) for k, a in enumerate(activities)),
-            key=_first_two,
-        )
-        frozen: set[Activity] = set()
-        next_top = 0
-        while len(frozen) < len(activities):
-            levels = {r: (room[r] << WEIGHT_SHIFT) // w for r, w in weights.items() if w > 0}
-            level = min(levels.values())
-            freeze = []
-            while next_top < len(tops) and tops[next_top][0] <= level:
-                if tops[next_top][2] not in frozen:
-                    freeze.append((tops[next_top][2], tops[next_top][2].cap, -1))
-                next_top += 1
-            if not freeze:
-                full = sorted(r for r, of in levels.items() if of == level)
-                for r in full:
-                    binding[r] = True
-                    for a in self.users[r]:
-                        if a not in frozen:
-                            frozen.add(a)
-                            freeze.append((a, max(1, level * a.signature.num_flows // a.signature.peak_load), r))
-            for a, rate, limit in freeze:
-                frozen.add(a)
-                a.limit = limit
-                for r, load, w in a.demands:
-                    room[r] -= load * rate
-                    weights[r] -= w
-                if rate != a.rate:
-                    rates[a] = rate
-                else:
-                    rates.pop(a, None)
-        used = self.used
-        for r in resources:
-            used[r] = self.capacity[r] - room[r]
-
-
-def _first_two(item: tuple[int, int, Activity]) -> tuple[int, int]:
-    return item[0], item[1]
 
 
 def _room(capacity: int) -> int:

@@ -120,8 +120,8 @@ class Strands:
     def begins(self, taken: int) -> array[int]:
         """By place, how long all before it takes while ``taken`` SMs are [ns], shape (P + 1,).
 
-        The same whole numbers as :meth:`clustersim.engine.scene.Signature.beside`. Knots count as soon as their course
-        is known, and where no SMs are taken.
+        The same whole numbers as :meth:`~clustersim.engine.signature.Signature.beside`. Knots count as soon as their
+        course is known, and where no SMs are taken.
         """
         begins = self._begins.get(taken)
         if begins is None or (self.has_knots and not taken and self._num_known < self.knots.num_known):

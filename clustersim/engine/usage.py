@@ -16,7 +16,7 @@ from clustersim.engine.engine import Engine
 from clustersim.engine.factorize import factorize
 from clustersim.engine.lane import Lane
 from clustersim.engine.rendezvous import Rendezvous
-from clustersim.engine.scene import ONE
+from clustersim.engine.signature import ONE
 from clustersim.topology.naming import patterns
 from clustersim.topology.resources import ResourceTable
 from clustersim.trace.record import Rates

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustersim.engine.activity import Activity
-from clustersim.engine.scene import ONE, Signature, weight
 from clustersim.engine.sharing import Sharing
+from clustersim.engine.signature import ONE, Signature, weight
 from clustersim.engine.simulate import simulate
 
 GB = 10**9  # a capacity of 1 GB/s is 1 byte a nanosecond

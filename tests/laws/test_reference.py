@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from clustersim.engine.build import build
 from clustersim.engine.group_block import GroupBlock
 from clustersim.engine.perturb import Perturbation, perturbed
-from clustersim.engine.scene import ONE, WEIGHT_SHIFT, weight
+from clustersim.engine.signature import ONE, WEIGHT_SHIFT, weight
 from clustersim.engine.simulate import simulate
 from clustersim.engine.system import System
 from clustersim.hardware.roofline import roofline
