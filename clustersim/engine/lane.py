@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from clustersim.engine.activity import Activity
+from clustersim.engine.ends import Ends
 from clustersim.engine.gates import reach
 from clustersim.engine.rendezvous import Rendezvous
 from clustersim.engine.role import Role
 from clustersim.engine.scene import LaneSpec
 from clustersim.engine.signature import Signature
-from clustersim.engine.strands import Played, Strands
+from clustersim.engine.strands import Played
 from clustersim.engine.stretch import Stretch
 
 __all__ = ["Lane"]
@@ -97,9 +98,7 @@ class Lane:
         role: Role,
         signatures: Sequence[Signature | None],
         kind: array[int],
-        ns: array[int],
-        granted: dict[int, int],
-        strands: Strands,
+        ends: Ends,
         *,
         own: tuple[int, ...] = (),
     ) -> None:
@@ -108,8 +107,8 @@ class Lane:
         self.flat = flat
         self.waits = flat.num_before[:]
         self.behind = array("q", bytes(8 * len(flat)))
-        self.ns = ns
-        self.granted = granted
+        self.ns = ends.ns
+        self.granted = ends.granted
         self.op = role.op_array
         self.kind = kind
         self.gives = flat.giving or None
@@ -126,7 +125,7 @@ class Lane:
         self.running: dict[int, Activity] = {}
         self.num_sms = spec.num_sms
         self.taken = 0
-        self.strands = strands
+        self.strands = ends.strands
         self.stretches: dict[Stretch, None] = {}
         self.played: list[Played] = []
         self.untold: list[tuple[int, int]] = []
