@@ -85,6 +85,17 @@ class System:
         """Groups over all jobs."""
         return sum(len(block.members) for block in self.blocks)
 
+    def job_of(self, rank: int) -> int:
+        """Job that a rank belongs to."""
+        return int(np.searchsorted(self.first_rank, rank, side="right")) - 1
+
+    def store_capacity(self) -> list[int]:
+        """Of each store of each pool [units]."""
+        capacity: list[int] = []
+        for (job, pool), (store, _) in self.stores.items():
+            capacity += [self.jobs[job].pools[pool].capacity] * (int(store.max()) + 1)
+        return capacity
+
     def num_sms(self, rank: int) -> int:
         """SMs of the rank's device."""
         return self.topology.gpus[int(self.topology.gpu_of[self.device[rank]])].num_sms

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from clustersim.engine.flat import is_collective
 from clustersim.engine.lane import Lane
 from clustersim.engine.local_cost import LocalCost
 from clustersim.engine.scene import Scene
@@ -97,8 +96,6 @@ def _joint(scene: Scene, lanes: Sequence[Lane]) -> Iterator[TimedWork]:
     """Collectives, once for each of their members; whole nanoseconds add up to the same, however ranks are folded."""
     times: dict[tuple[int, int], int] = {}
     for lane in lanes:
-        if not is_collective(lane.flat.arrays).any():
-            continue
         for slot, r in lane.spec.rendezvous.items():
             if slot in lane.flat.slots:
                 times[lane.spec.job, r] = times.get((lane.spec.job, r), 0) + lane.flat.rounds * lane.spec.multiplicity
