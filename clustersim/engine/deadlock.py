@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clustersim.engine.lane import Lane
+from clustersim.engine.loop.lane import Lane
 from clustersim.workload.op import Collective
 
 if TYPE_CHECKING:

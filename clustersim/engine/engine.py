@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from simpy.events import Event
 
-from clustersim.engine.cancel import cancel
-from clustersim.engine.cast import lanes_of, meetings_of
 from clustersim.engine.deadlock import Deadlock, wait_for
-from clustersim.engine.event_loop import EventLoop, Shuffle
 from clustersim.engine.limits import LimitReached, Limits, Watch
-from clustersim.engine.scene import Scene
+from clustersim.engine.loop.cancel import cancel
+from clustersim.engine.loop.cast import lanes_of, meetings_of
+from clustersim.engine.loop.event_loop import EventLoop, Shuffle
+from clustersim.engine.scene.scene import Scene
 from clustersim.garbage import uncollected
 
 __all__ = ["Engine"]

@@ -13,18 +13,18 @@ import numpy as np
 
 from clustersim.collective.overlap import Overlap
 from clustersim.collective.traffic import Algorithm
-from clustersim.engine.build import build
-from clustersim.engine.chosen import chosen
 from clustersim.engine.deadlock import Deadlock
 from clustersim.engine.engine import Engine
-from clustersim.engine.full import full_scene
 from clustersim.engine.limits import LimitReached, Limits
-from clustersim.engine.live import find_live
-from clustersim.engine.noise import Noise
 from clustersim.engine.perturb import Perturbation, perturbed
-from clustersim.engine.recording import record
-from clustersim.engine.system import System
-from clustersim.engine.usage import usage
+from clustersim.engine.record.chosen import chosen
+from clustersim.engine.record.recording import record
+from clustersim.engine.record.usage import usage
+from clustersim.engine.scene.full import full_scene
+from clustersim.engine.scene.live import find_live
+from clustersim.engine.system.build import build
+from clustersim.engine.system.noise import Noise
+from clustersim.engine.system.system import System
 from clustersim.faults import BadInput, Fault
 from clustersim.garbage import uncollected
 from clustersim.hardware.kernel import CostModel
@@ -125,7 +125,7 @@ def simulate(
     rounds = [-(-steps // job.period) for job in listed]
     live = find_live(system, rounds, declared)
     if fold:
-        from clustersim.engine.fold import folded_scene
+        from clustersim.engine.scene.fold import folded_scene
 
         launch_of = np.repeat(np.arange(len(listed)), np.diff(system.first_rank))
         scene = folded_scene(system, live, launch_of, declared)

@@ -3,8 +3,8 @@
 The engine takes a collective, or each of its phases that follow one another, as one activity: flows over its whole
 length at one even speed. Here each message of its schedule is a flow of its own, so fill times, chunks that queue at a
 slow link and unequal parts show. It is slow, and for groups of at most :data:`MAX_MEMBERS`. Rates are in floats and
-found by a few lines of their own, so that it agrees with :mod:`clustersim.engine.sharing` for no other reason than that
-both are right.
+found by a few lines of their own, so that it agrees with :mod:`clustersim.engine.sharing.filling` for no other reason
+than that both are right.
 """
 
 from __future__ import annotations

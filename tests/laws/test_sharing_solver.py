@@ -15,9 +15,9 @@ from random import Random
 
 import pytest
 
-from clustersim.engine.activity import Activity
-from clustersim.engine.sharing import Sharing
-from clustersim.engine.signature import ONE, Signature, weight
+from clustersim.engine.scene.signature import ONE, Signature, weight
+from clustersim.engine.sharing.activity import Activity
+from clustersim.engine.sharing.sharing import Sharing
 
 HEAD_ROOM = 1 + Fraction(1, 2**40)
 """What a capacity has more, so that rates rounded up still fit."""
