@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.scene.classes import Classes
 from clustersim.engine.scene.live import Live
+from clustersim.engine.scene.own_signatures import own_signatures
 from clustersim.engine.scene.scene import LaneSpec
-from clustersim.engine.scene.signature import Demand, Signature, weight
+from clustersim.engine.scene.signature import Demand, weight
 from clustersim.engine.system.system import System
 
 __all__ = ["folded_lanes"]
@@ -55,7 +58,7 @@ def folded_lanes(
                 multiplicity=int(size[c]),
                 program=program,
                 kind=kind,
-                signatures=_signatures(system, program, kind, loads_of.get(c, [])),
+                signatures=own_signatures(system, program, kind, partial(_demands, loads_of.get(c, []))),
                 rendezvous={},
                 stores=stores,
                 num_sms=system.num_sms(rank),
@@ -84,20 +87,11 @@ def _loads_of(system: System, classes: Classes, resource_of: NDArray[np.int64]) 
     return loads_of
 
 
-def _signatures(system: System, program: int, kind: int, loads_of: _Loads) -> list[Signature | None]:
-    """By distinct op of a program; None for a collective."""
-    signatures: list[Signature | None] = []
-    for k, cost in enumerate(system.local[program, kind]):
-        if cost is None:
-            signatures.append(None)
-            continue
-        peak = system.peak_load(program, k)
-        demands: list[Demand] = []
-        for resource, members in loads_of:
-            each = [int(load[k]) for load in members if load[k]]
-            if each:
-                demands.append((resource, sum(each), sum(weight(load, 1, peak) for load in each)))
-        signatures.append(
-            Signature(ns=cost.ns, sm_ns=cost.crowded_ns, demands=tuple(demands), peak_load=peak, bound=cost.bound)
-        )
-    return signatures
+def _demands(loads_of: _Loads, op: int, peak: int) -> list[Demand]:
+    """What all ranks of a class put together on each resource."""
+    demands: list[Demand] = []
+    for resource, members in loads_of:
+        each = [int(load[op]) for load in members if load[op]]
+        if each:
+            demands.append((resource, sum(each), sum(weight(load, 1, peak) for load in each)))
+    return demands

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.scene.joint_signature import joint_signature
 from clustersim.engine.scene.live import Live
+from clustersim.engine.scene.own_signatures import own_signatures
 from clustersim.engine.scene.scene import LaneSpec, RendezvousSpec, Scene
-from clustersim.engine.scene.signature import Signature, weight
+from clustersim.engine.scene.signature import Demand, weight
 from clustersim.engine.system.system import System
 
 __all__ = ["full_scene"]
@@ -57,7 +59,7 @@ def _lanes(system: System, live: Live, resource_of: Mapping[int, int]) -> list[L
                 multiplicity=1,
                 program=program,
                 kind=kind,
-                signatures=_signatures(system, program, kind, paths[program].get(rank, [])),
+                signatures=own_signatures(system, program, kind, partial(_demands, paths[program].get(rank, []))),
                 rendezvous={},
                 stores={},
                 num_sms=system.num_sms(rank),
@@ -77,23 +79,13 @@ _Loads = list[tuple[int, NDArray[np.int64]]]
 """(resource of the scene, loads of all distinct ops of a program)"""
 
 
-def _signatures(system: System, program: int, kind: int, loads_of: _Loads) -> list[Signature | None]:
-    """By distinct op of a program; None for a collective."""
-    signatures: list[Signature | None] = []
-    for k, cost in enumerate(system.local[program, kind]):
-        if cost is None:
-            signatures.append(None)
-            continue
-        loads: dict[int, int] = {}
-        for resource, by_op in loads_of:
-            if by_op[k]:
-                loads[resource] = loads.get(resource, 0) + int(by_op[k])
-        peak = system.peak_load(program, k)
-        demands = tuple((r, load, weight(load, 1, peak)) for r, load in loads.items())
-        signatures.append(
-            Signature(ns=cost.ns, sm_ns=cost.crowded_ns, demands=demands, peak_load=peak, bound=cost.bound)
-        )
-    return signatures
+def _demands(loads_of: _Loads, op: int, peak: int) -> list[Demand]:
+    """What one rank puts on each resource."""
+    loads: dict[int, int] = {}
+    for resource, by_op in loads_of:
+        if by_op[op]:
+            loads[resource] = loads.get(resource, 0) + int(by_op[op])
+    return [(r, load, weight(load, 1, peak)) for r, load in loads.items()]
 
 
 def _rendezvous(
