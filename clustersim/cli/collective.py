@@ -42,7 +42,7 @@ def collective(
     topology
         a topology card or a .toml file
     settings
-        KEY=VALUE of the cluster: nodes, nics_per_node, fabric.*, node.*, perturb.slow_links, perturb.failed_links
+        KEY=VALUE of the cluster: nodes, nics_per_node, fabric.KEY, node.KEY, perturb.slow_links, perturb.failed_links
     sizes
         8..8G, 1M,4M or 1G, as in nccl-tests: 1G is 2^30 bytes, of the largest buffer of one rank; 8..8G when left out,
         1G with --explain

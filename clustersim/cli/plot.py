@@ -38,7 +38,7 @@ def plot(
     kind
         timeline, pipeline, breakdown, memory or links; the last two are not in a run folder: its job is simulated again
     settings
-        KEY=VALUE of a topology, as often as needed: nodes, nics_per_node, fabric.*, node.*
+        KEY=VALUE of a topology, as often as needed: nodes, nics_per_node, fabric.KEY, node.KEY
     out
         FILE.png, .pdf or .svg
     """

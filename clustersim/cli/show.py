@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from clustersim.cli.output import OK, pairs, print_json, wrapped
+from clustersim.cli.quantities import quantities
 
 __all__ = ["show"]
 
@@ -32,26 +33,28 @@ def show(
         keys, model, graph, topology, job, profile, or a kind of part: gpu, kernels, cpu, superchip, link, nic, switch,
         drive, communication, transport
     name
-        a card or a file; for a model also a Hugging Face config.json, for a graph also a table of ops
+        a card or a file; for a model also a Hugging Face config.json, for a graph also a table of ops; of keys one, or
+        a table of them as plan.offload; all keys when left out
     settings
-        KEY=VALUE of a topology, as often as needed: nodes, nics_per_node, fabric.*, node.*
+        KEY=VALUE of a topology, as often as needed: nodes, nics_per_node, fabric.KEY, node.KEY
     as_json
         print one JSON object
     """
     from clustersim.faults import BadInput, Fault, nearest_name
     from clustersim.library.card import KINDS
 
+    told = _fields if as_json else quantities
     shown: Mapping[str, Callable[[str], dict[str, Any]]] = {
         "model": _model,
         "graph": _graph,
         "topology": lambda text: _topology(text, settings),
         "job": _job,
         "profile": _profile,
-        **{part: lambda text: _part(kind, text) for part, folder in KINDS.items() if "parts" in folder},
-        "part": _any_part,
+        **{part: lambda text: _part(kind, text, told) for part, folder in KINDS.items() if "parts" in folder},
+        "part": lambda text: _any_part(text, told),
     }
     if kind == "keys":
-        return _keys(as_json=as_json)
+        return _keys(name, as_json=as_json)
     if kind not in shown:
         legal = ["keys", *shown]
         rule = f"must be one of {', '.join(legal)}"
@@ -73,11 +76,19 @@ def show(
     return OK
 
 
-def _keys(*, as_json: bool) -> int:
+def _keys(part: str | None, *, as_json: bool) -> int:
+    """All settings, or the one of a name, or those of a table, as ``plan.offload``."""
+    from clustersim.faults import BadInput, Fault, nearest_name
     from clustersim.library.keys import KEYS
 
+    asked = [name for name in KEYS if part is None or name == part or name.startswith(f"{part}.")]
+    if not asked:
+        tables = {name.rpartition(".")[0] for name in KEYS} - {""}
+        rule = "is no key, and no table of keys; all of them: clustersim show keys"
+        raise BadInput([Fault(key="keys", value=part, rule=rule, nearest=nearest_name(str(part), [*KEYS, *tables]))])
     rows = []
-    for name, key in KEYS.items():
+    for name in asked:
+        key = KEYS[name]
         default = key.otherwise if key.default is None else key.default
         words = f"[{', '.join(default)}]" if isinstance(default, tuple) else default
         rows.append({"key": name, "unit": key.unit, "default": words, "legal": key.value.legal, "meaning": key.meaning})
@@ -241,13 +252,13 @@ def _profile(name: str) -> dict[str, Any]:
     return shown
 
 
-def _part(kind: str, name: str) -> dict[str, Any]:
+def _part(kind: str, name: str, told: Callable[[Any], Any]) -> dict[str, Any]:
     from clustersim.library.part import load_part
 
-    return {"kind": kind, **_fields(load_part(kind, name))}
+    return {"kind": kind, **told(load_part(kind, name))}
 
 
-def _any_part(name: str) -> dict[str, Any]:
+def _any_part(name: str, told: Callable[[Any], Any]) -> dict[str, Any]:
     """A part whose kind is not told: the only one of that name."""
     from clustersim.faults import BadInput, Fault, nearest_name
     from clustersim.library.card import KINDS, list_cards
@@ -256,7 +267,7 @@ def _any_part(name: str) -> dict[str, Any]:
     having = [kind for kind, names in parts.items() if name in names]
     having = [kind for kind in having if kind != "kernels"] or having  # a GPU shows its kernels
     if len(having) == 1:
-        return _part(having[0], name)
+        return _part(having[0], name, told)
     if having:
         rule = f"is the name of several parts: show {' NAME, show '.join(having)} NAME"
     else:

@@ -43,6 +43,8 @@ class Kernel:
         ``activation`` or ``rope``, of attention ``flash-2``, ``cudnn`` and so on; empty for the usual one
     backward : bool
         of attention: the kernel of the gradients
+    dropout : bool
+        of attention: it drops some weights by numbers that it draws itself
     aligned : bool
         of a GEMM: the contiguous sides of operands and result are multiples of 16 bytes
     promoted : bool
@@ -63,6 +65,7 @@ class Kernel:
     looped: int = 0
     form: str = ""
     backward: bool = False
+    dropout: bool = False
     aligned: bool = True
     promoted: bool = False
     read_back: Annotated[int, Unit("B")] = 0

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from clustersim.hardware.alignment import element_load
 from clustersim.hardware.attention_model import AttentionModel
+from clustersim.hardware.dropped_attention import drawing
 from clustersim.hardware.gemm_model import GemmModel
 from clustersim.hardware.gpu import GPU
 from clustersim.hardware.kernel import Bound, Cost, Kernel
@@ -75,6 +76,9 @@ def _attention(kernel: Kernel, gpu: GPU, models: KernelModels) -> Cost:
     shape = (kernel.m, kernel.n, kernel.k, kernel.batch, kernel.flops, kernel.nbytes, kernel.backward)
     device = (gpu.flop_per_s(kernel.dtype), gpu.num_sms, gpu.memory_bandwidth)
     compute, memory, total = _attention_seconds(model, *shape, *device)
+    start = total - max(compute, memory)
+    compute *= drawing(kernel)
+    total = start + max(compute, memory)
     measured = f"{key}.backward" if kernel.backward else key
     return _cost(kernel, gpu, models, compute, memory, total, measured)
 

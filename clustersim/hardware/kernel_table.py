@@ -172,7 +172,7 @@ def _alike(kernel: Kernel, device: str) -> tuple[object, ...]:
     pairs = kernel.m * kernel.n * kernel.batch * kernel.k
     share = round(kernel.flops / pairs, 2) if kernel.kind == "attention" and pairs else 0.0
     shaped = bool(kernel.m and kernel.n and kernel.k)
-    return (device, kernel.kind, kernel.dtype, kernel.form, kernel.backward, shaped, share)
+    return (device, kernel.kind, kernel.dtype, kernel.form, kernel.backward, kernel.dropout, shaped, share)
 
 
 def _shape(kernel: Kernel) -> tuple[float, ...]:

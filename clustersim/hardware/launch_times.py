@@ -30,6 +30,10 @@ class LaunchTimes:
         Megatron-Core) [s]
     expert, expert_backward : float
         a further kernel of a module that launches one for each expert, with what lists of experts take in Python [s]
+    hook, hook_backward : float
+        what calling Python before and after each module, to gather and release its weights, takes a norm or a product
+        with weights (DeepSpeed's ZeRO-3): that of a whole layer over these kernels of it, of which a backward pass has
+        two for each product [s]
     collective : float
         a collective or message of a communication library, called through a tensor library [s]
     compiled : float
@@ -55,6 +59,8 @@ class LaunchTimes:
     module_backward: Annotated[float, Unit("s")]
     expert: Annotated[float, Unit("s")]
     expert_backward: Annotated[float, Unit("s")]
+    hook: Annotated[float, Unit("s")]
+    hook_backward: Annotated[float, Unit("s")]
     collective: Annotated[float, Unit("s")]
     compiled: Annotated[float, Unit("s")]
     entry: Annotated[float, Unit("s")]

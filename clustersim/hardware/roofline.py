@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from clustersim.hardware.dropped_attention import drawing
 from clustersim.hardware.gpu import GPU
 from clustersim.hardware.kernel import Bound, Cost, Kernel, Provenance
 
@@ -26,6 +27,7 @@ def roofline(kernel: Kernel, gpu: GPU) -> Cost:
         t_memory  = B / (W · e_B · B / (B + h_B)) = (B + h_B) / (W · e_B)
         seconds   = count · (max(t_compute, t_memory) + launch_latency)
 
+    Attention that drops weights computes :func:`~clustersim.hardware.dropped_attention.drawing` times as long.
     A kernel without FLOP (or bytes) has no such term. A ``memory`` kernel computes on the vector units at their peak,
     e_F = 1 and h_F = 0. An fp32 product on a GPU without fp32 matrix units runs on the vector units.
 
@@ -79,7 +81,7 @@ def _compute(kernel: Kernel, gpu: GPU) -> tuple[float, Bound, tuple[str, ...]]:
         peak, half = gpu.efficiency.attention_peak, gpu.efficiency.attention_half_flops
         keys = ("efficiency.attention_peak", "efficiency.attention_half_flops")
     units: Bound = "tensor" if kernel.dtype in gpu.tensor_flop_per_s else "vector"
-    return _saturating(kernel.flops, rate, peak, half), units, keys
+    return drawing(kernel) * _saturating(kernel.flops, rate, peak, half), units, keys
 
 
 def _saturating(work: float, rate: float, peak: float, half: float) -> float:

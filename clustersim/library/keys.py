@@ -26,6 +26,7 @@ from clustersim.workload.context import METHODS
 from clustersim.workload.expert_kernels import ExpertKernels
 from clustersim.workload.fusion import FUSED, FUSIONS, LOSSES
 from clustersim.workload.host_calls import LAUNCHES
+from clustersim.workload.module_dtypes import MODULE_DTYPES, PRODUCTS
 from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.optimizers.separate import UPDATE_KERNELS
 from clustersim.workload.precision import RECIPES
@@ -104,7 +105,7 @@ KEYS: Mapping[str, Key] = {
     ),
     "plan.token_seed": Key(Whole(0, 2**32 - 1), "which experts are popular under zipf", 0),
     "plan.dispatch": Key(
-        Word(("all_to_all", "hierarchical", "deepep")),
+        Word(("all_to_all", "hierarchical", "deepep", "hybridep")),
         "tokens go by pairs of ranks, first inside nodes, or once to each node and rank",
         "all_to_all",
     ),
@@ -195,6 +196,13 @@ KEYS: Mapping[str, Key] = {
         otherwise="40e6 parameters or 1e6 a replica, the larger; 5e8 where each is reduced",
         unit="B",
     ),
+    "plan.module_dtypes": Key(
+        Names(f"module:dtype, modules {', '.join(PRODUCTS)}", MODULE_DTYPES),
+        "modules whose products are in another format than dtype quantises to",
+        (),
+    ),
+    "plan.bf16_layers_at_start": Key(Whole(0, 10_000), "layers whose products dtype does not quantise", 0),
+    "plan.bf16_layers_at_end": Key(Whole(0, 10_000), "layers whose products dtype does not quantise", 0),
     "plan.gradient_dtype": Key(
         Word(("fp32", "bf16", "fp16")), "format in which gradients are summed and reduced", otherwise="the recipe's"
     ),
@@ -246,6 +254,7 @@ KEYS: Mapping[str, Key] = {
     ),
     "plan.wait_norm": Key(Flag(), "the host reads the gradient norm before it issues the update", False),
     "plan.wait_layers": Key(Flag(), "the host waits for the device in each forward pass of a layer", False),
+    "plan.module_hooks": Key(Flag(), "Python is called around each module, as by DeepSpeed's ZeRO-3", False),
     "plan.wait_messages": Key(Flag(), "the host waits for the messages between stages that it posts", False),
     "plan.wait_kernels": Key(Flag(), "the host waits for each kernel that it issues", False),
     "plan.clip": Key(Flag(), "gradients are clipped by their norm", True),

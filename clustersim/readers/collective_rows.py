@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from clustersim.collective.bound import KINDS
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.readers import csv_records
+from clustersim.readers.csv_number import Misread, number, whole
 
 __all__ = ["COLUMNS", "CollectiveRow", "Unused", "detect", "read"]
 
@@ -101,14 +102,15 @@ class Unused:
     line : int
         of the file
     id : str
-    reason : str
+    reasons : tuple[str, ...]
+        one or more
     given : Mapping[str, str]
         the row as it stands there, by column
     """
 
     line: int
     id: str
-    reason: str
+    reasons: tuple[str, ...]
     given: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -129,7 +131,7 @@ def read(path: str | Path) -> tuple[tuple[CollectiveRow, ...], tuple[Unused, ...
     -------
     rows : tuple[CollectiveRow, ...]
     unused : tuple[Unused, ...]
-        rows kept aside, with the reason: no size, no time, no number of ranks, one rank, or a collective that is not
+        rows kept aside, with the reasons: no size, no time, no number of ranks, one rank, or a collective that is not
         modelled
     notes : list[str]
         columns that are not known here
@@ -162,11 +164,11 @@ def read(path: str | Path) -> tuple[tuple[CollectiveRow, ...], tuple[Unused, ...
         if name and lines.setdefault(name, line) != line:
             rule = f"must be the id of one row only; it is that of line {lines[name]} too"
             faults.append(Fault(file=str(path), key=f"line {line}, column id", value=name, rule=rule))
-        reason = _reason(given, numbers)
+        reasons = tuple(_reasons(given, numbers))
         if wrong or faults:
             continue
-        if reason:
-            unused.append(Unused(line=line, id=name, reason=reason, given=given))
+        if reasons:
+            unused.append(Unused(line=line, id=name, reasons=reasons, given=given))
         else:
             rows.append(_row(line, given, numbers))
     if not records and not faults:
@@ -186,18 +188,16 @@ def _numbers(path: Path, line: int, given: Mapping[str, str]) -> tuple[dict[str,
         text = given.get(name, "")
         if not text:
             continue
-        value = _number(text)
-        whole = name in _COUNTS
-        least = 1 if name in ("nodes", "gpus", "gpus_per_node") else 0
-        good = value is not None and least <= value <= _LARGEST and (not whole or value == int(value))
-        if name == "time_us" and value == 0:
-            good = False
-        if good and value is not None:
-            numbers[name] = value
+        found = whole(text, least=0 if name == "size_bytes" else 1, most=_LARGEST) if name in _COUNTS else number(text)
+        if isinstance(found, Misread):
+            wrong = found
+        elif found is None or found < 0 or (name == "time_us" and not found):
+            wrong = Misread(rule=f"must be a finite number{' above 0' if name == 'time_us' else ', zero or above'}")
+        else:
+            numbers[name] = found
             continue
-        rule = f"must be a whole number from {least}" if whole else "must be a finite number, zero or above"
-        rule = "must be a finite number above 0" if name == "time_us" else rule
-        faults.append(Fault(file=str(path), key=f"line {line}, column {name}", value=text, rule=rule))
+        key = f"line {line}, column {name}"
+        faults.append(Fault(file=str(path), key=key, value=text, rule=wrong.rule, nearest=wrong.nearest))
     kind = given.get("collective", "")
     if "collective" in given and not kind:
         rule, near = "must be given", "all_reduce"
@@ -205,31 +205,20 @@ def _numbers(path: Path, line: int, given: Mapping[str, str]) -> tuple[dict[str,
     return numbers, faults
 
 
-def _number(text: str) -> float | None:
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if abs(value) < float("inf") else None
-
-
-def _reason(given: Mapping[str, str], numbers: Mapping[str, float]) -> str:
-    """Why a row cannot be compared; empty when it can."""
+def _reasons(given: Mapping[str, str], numbers: Mapping[str, float]) -> Iterator[str]:
+    """Why a row cannot be compared."""
     kind = given.get("collective", "")
     if _kind(kind) is None:
         near = nearest_name(kind, KINDS)
-        return f"{kind} is not a collective that is modelled" + (f"; nearest: {near}" if near else "")
-    if "size_bytes" not in numbers or not numbers["size_bytes"]:
-        return "no size"
+        yield f"{kind} is not a collective that is modelled" + (f"; nearest: {near}" if near else "")
+    if not numbers.get("size_bytes"):
+        yield "no size"
     if "time_us" not in numbers:
-        return "no time"
+        yield "no time"
     if "gpus" not in numbers:
-        return "no number of ranks"
-    return "one rank: no link is used" if numbers["gpus"] == 1 else ""
+        yield "no number of ranks"
+    elif numbers["gpus"] == 1:
+        yield "one rank: no link is used"
 
 
 def _kind(text: str) -> str | None:

@@ -82,6 +82,7 @@ def gpt_oss(config: JsonObject) -> Fields:
         top_k=count(config, "experts.top_k", "num_experts_per_tok", "experts_per_token", default=4),
         ffn_hidden=count(config, "experts.ffn_hidden", "intermediate_size"),
         bias=True,
+        clamped=True,
         router_bias=True,
     )
     layers, longest = fields["num_layers"], fields["max_seq_len"]

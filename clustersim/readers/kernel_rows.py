@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from clustersim.faults import BadInput, Fault
+from clustersim.readers.csv_number import Misread, number, whole
+from clustersim.readers.csv_records import header, records
 
 __all__ = ["COLUMNS", "KernelRow", "detect", "read"]
 
@@ -18,6 +19,8 @@ _COUNTS = (
     "tensor_parallel",
 )
 _ASIDE = ("url_or_repo_path", "year", "time_ms", "tflops", "gbps", "how_obtained")
+
+_LARGEST = 2**53
 
 COLUMNS = (*_TEXTS, *_COUNTS, "value", *_ASIDE)
 """Columns that are known; those that say the same again are not read."""
@@ -64,12 +67,7 @@ class KernelRow:
 
 def detect(path: str | Path) -> bool:
     """Whether the file begins with a header that has every required column."""
-    try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            header = next(csv.reader(file), [])
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return False
-    return {*_REQUIRED} <= {name.strip() for name in header}
+    return {*_REQUIRED} <= {*header(path)}
 
 
 def read(path: str | Path) -> tuple[tuple[KernelRow, ...], list[str]]:
@@ -92,34 +90,21 @@ def read(path: str | Path) -> tuple[tuple[KernelRow, ...], list[str]]:
         with every missing column and every bad value: line, column, value, rule
     """
     path = Path(path)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            header = list(reader.fieldnames or ())
-            records = [(reader.line_num, fields) for fields in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        rule = f"must be a readable CSV file: {error}"
-        raise BadInput([Fault(file=str(path), key="file", value=str(path), rule=rule)]) from error
+    names, found = records(path)
     faults = [
         Fault(file=str(path), key=f"line 1, column {name}", value=None, rule="must be there")
         for name in _REQUIRED
-        if name not in header
+        if name not in names
     ]
-    if not faults and not records:
-        faults.append(Fault(file=str(path), key="file", value=path.name, rule="must have rows below its header"))
     rows = []
-    for line, fields in () if faults else records:
-        if None in fields or None in fields.values():
-            rule = f"must have a field for each of the {len(header)} columns"
-            faults.append(Fault(file=str(path), key=f"line {line}", value=None, rule=rule))
-            continue
-        row, wrong = _row(path, line, {name: text.strip() for name, text in fields.items()})
+    for line, given in () if faults else found:
+        row, wrong = _row(path, line, given)
         faults += wrong
         if row is not None:
             rows.append(row)
     if faults:
         raise BadInput(faults)
-    unknown = [name for name in header if name not in COLUMNS]
+    unknown = [name for name in names if name not in COLUMNS]
     notes = [f"columns that are not known here were left out: {', '.join(unknown)}"] if unknown else []
     return tuple(rows), notes
 
@@ -129,13 +114,13 @@ def _row(path: Path, line: int, given: Mapping[str, str]) -> tuple[KernelRow | N
     counts: dict[str, int] = {}
     for name in _COUNTS:
         if text := given.get(name, ""):
-            number = _number(text)
-            if number is None or number != int(number) or number < (0 if name == "causal" else 1):
-                rule = "must be 0 or 1" if name == "causal" else "must be a whole number from 1"
-                faults.append(Fault(file=str(path), key=f"line {line}, column {name}", value=text, rule=rule))
+            found = whole(text, least=0, most=1) if name == "causal" else whole(text, least=1, most=_LARGEST)
+            if isinstance(found, Misread):
+                key = f"line {line}, column {name}"
+                faults.append(Fault(file=str(path), key=key, value=text, rule=found.rule, nearest=found.nearest))
             else:
-                counts[name] = int(number)
-    value = _number(given["value"])
+                counts[name] = found
+    value = number(given["value"])
     if value is None or value <= 0:
         rule = "must be a finite number above 0"
         faults.append(Fault(file=str(path), key=f"line {line}, column value", value=given["value"], rule=rule))
@@ -144,11 +129,3 @@ def _row(path: Path, line: int, given: Mapping[str, str]) -> tuple[KernelRow | N
     texts = {name: given.get(name, "") for name in _TEXTS}
     passes = texts.pop("pass")
     return KernelRow(line=line, **texts, passes=passes, value=value, counts=counts), []
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if abs(value) < float("inf") else None

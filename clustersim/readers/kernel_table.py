@@ -11,6 +11,7 @@ from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.kernel import Kernel, KernelKind
 from clustersim.hardware.kernel_table import KernelTable, TimedKernel
 from clustersim.hardware.memory_model import FORMS
+from clustersim.readers.csv_number import Misread, number, whole
 
 __all__ = ["COLUMNS", "read"]
 
@@ -28,6 +29,7 @@ COLUMNS: Mapping[str, str] = {
     "empty for the usual one",
     "backward": "1 for the gradients of attention; 0 when empty",
     "causal": "1 where attention sees no later token; 0 when empty",
+    "dropout": "1 where attention drops weights; 0 when empty",
     "nbytes": "read and written, of a pass over memory [B]; of others counted from the shape when empty",
     "flops": "operations [FLOP]; counted from the shape when empty, none of a pass over memory",
     "time_us": "from one launch to the next [us]",
@@ -38,7 +40,7 @@ COLUMNS: Mapping[str, str] = {
 
 _REQUIRED = ("device", "kind", "dtype", "time_us")
 _COUNTS = ("m", "n", "k", "batch", "nbytes", "flops")
-_FLAGS = ("backward", "causal")
+_FLAGS = ("backward", "causal", "dropout")
 _NO, _YES = ("0", "0.0", "False"), ("1", "1.0", "True")
 
 _LARGEST = 10**18
@@ -82,8 +84,8 @@ def read(path: str | Path) -> KernelTable:
             rule, near = f"is not a column here; legal: {', '.join(COLUMNS)}", nearest_name(name, COLUMNS)
             faults.append(Fault(file=str(path), key="columns", value=name, rule=rule, nearest=near))
     rows = []
-    for number, fields in enumerate(() if faults else records, start=1):
-        row, wrong = _row(path, number, fields)
+    for position, fields in enumerate(() if faults else records, start=1):
+        row, wrong = _row(path, position, fields)
         faults += wrong
         rows += row
     if not faults and not rows:
@@ -120,12 +122,12 @@ def _parquet(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     ]
 
 
-def _row(path: Path, number: int, fields: Mapping[str, str]) -> tuple[list[TimedKernel], list[Fault]]:
+def _row(path: Path, position: int, fields: Mapping[str, str]) -> tuple[list[TimedKernel], list[Fault]]:
     given = {name.strip(): str(text).strip() for name, text in fields.items() if name and str(text).strip()}
     faults = [
         Fault(
             file=str(path),
-            key=f"row {number}, column {wrong.column}",
+            key=f"row {position}, column {wrong.column}",
             value=wrong.value,
             rule=wrong.rule,
             nearest=wrong.nearest,
@@ -134,7 +136,7 @@ def _row(path: Path, number: int, fields: Mapping[str, str]) -> tuple[list[Timed
     ]
     if surplus := [str(text) for text in fields.get("", ())]:
         rule = "stands beyond the last column"
-        faults.append(Fault(file=str(path), key=f"row {number}", value=",".join(surplus), rule=rule))
+        faults.append(Fault(file=str(path), key=f"row {position}", value=",".join(surplus), rule=rule))
     if faults:
         return [], faults
     counts = {name: int(float(given[name])) for name in _COUNTS if name in given}
@@ -154,14 +156,13 @@ def _faults(given: Mapping[str, str]) -> Iterator[_Wrong]:
     if kind == "memory" and form and form not in FORMS:
         yield _Wrong("form", form, f"must be one of {', '.join(FORMS)}, or empty", nearest_name(form, FORMS))
     for name in _COUNTS:
-        number = _number(given.get(name, "1"))
-        if number is None or not 1 <= number <= _LARGEST or number != int(number):
-            near = None if number is None else min(max(round(number), 1), _LARGEST)
-            yield _Wrong(name, given[name], f"must be a whole number from 1 to {_LARGEST:.0e}", near)
+        found = whole(given.get(name, "1"), least=1, most=_LARGEST)
+        if isinstance(found, Misread):
+            yield _Wrong(name, given[name], found.rule, found.nearest)
     for name in _FLAGS:
         if given.get(name, "0") not in (*_NO, *_YES):
             yield _Wrong(name, given[name], "must be 0 or 1")
-    time = _number(given.get("time_us", "1"))
+    time = number(given.get("time_us", "1"))
     if time is None or not 0 < time <= _LONGEST_US:
         near = _LONGEST_US if time is not None and time > 0 else None
         yield _Wrong("time_us", given["time_us"], f"must be a number above 0 and up to {_LONGEST_US:.0e}", near)
@@ -178,7 +179,7 @@ def _kernel(given: Mapping[str, str], counts: Mapping[str, int]) -> Kernel:
         form = "" if form == FORMS[0] else form
         return Kernel(kind=kind, dtype=dtype, flops=counts.get("flops", 0), nbytes=counts["nbytes"], form=form)
     m, n, k, batch = (counts.get(name, 1) for name in ("m", "n", "k", "batch"))
-    backward, causal = (given.get(name, "0") in _YES for name in _FLAGS)
+    backward, causal, dropout = (given.get(name, "0") in _YES for name in _FLAGS)
     width = _WIDTH[dtype]
     if kind == "gemm":
         flops, nbytes = 2 * batch * m * n * k, round(batch * (width * (m * k + k * n) + max(width, 2) * m * n))
@@ -196,12 +197,5 @@ def _kernel(given: Mapping[str, str], counts: Mapping[str, int]) -> Kernel:
         batch=batch,
         form=form,
         backward=backward,
+        dropout=dropout,
     )
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if abs(value) < float("inf") else None

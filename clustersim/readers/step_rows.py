@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from clustersim.faults import BadInput, Fault
+from clustersim.readers.csv_number import Misread, number, whole
 from clustersim.readers.csv_records import header, records
 
 __all__ = ["COLUMNS", "REQUIRED", "StepRow", "detect", "read"]
@@ -24,6 +25,9 @@ _UNREAD = (
     "tokens_from",
 )
 _LARGEST = 2**53
+_YEARS = (2000, 2100)
+_RANGES = {"zero_stage": (0, 3), "gated_mlp": (0, 1), "year": _YEARS}
+"""Least and most of a count; others go from 1 on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +106,6 @@ class StepRow:
 
 _COUNTS = tuple(field.name for field in fields(StepRow) if field.type == "int | None")
 _TEXTS = tuple(field.name for field in fields(StepRow) if field.type == "str")
-_MAY_BE_ZERO = ("zero_stage", "gated_mlp")
 
 COLUMNS = (*_TEXTS, *_COUNTS, "value", *_UNREAD)
 """Every column that has a meaning here; those of the other units and of where a shape is from are not read."""
@@ -139,10 +142,7 @@ def read(path: str | Path) -> tuple[tuple[StepRow, ...], list[str]]:
     lines: dict[str, int] = {}
     rows = []
     for line, given in found:
-        wrong = [
-            Fault(file=str(path), key=f"line {line}, column {f.key}", value=f.value, rule=f.rule)
-            for f in _faults(given)
-        ]
+        wrong = [replace(fault, file=str(path), key=f"line {line}, column {fault.key}") for fault in _faults(given)]
         name = given.get("id", "")
         if name and lines.setdefault(name, line) != line:
             rule = f"must be the id of one row only; it is that of line {lines[name]} too"
@@ -162,26 +162,21 @@ def _faults(given: Mapping[str, str]) -> Iterator[Fault]:
     for name in ("source", "hardware", "metric", "value", "unit"):
         if not given.get(name):
             yield Fault(key=name, value=given.get(name), rule="must be given")
-    value = _number(given.get("value", ""))
-    if given.get("value") and (value is None or not 0 < value < float("inf")):
+    value = number(given.get("value", ""))
+    if given.get("value") and (value is None or value <= 0):
         yield Fault(key="value", value=given["value"], rule="must be a finite number above 0")
     for name in _COUNTS:
-        text = given.get(name, "")
-        count, least = _number(text), 0 if name in _MAY_BE_ZERO else 1
-        if text and (count is None or count != int(count) or not least <= count <= _LARGEST):
-            yield Fault(key=name, value=text, rule=f"must be a whole number from {least}")
+        found = _count(name, given[name]) if given.get(name) else None
+        if isinstance(found, Misread):
+            yield Fault(key=name, value=given[name], rule=found.rule, nearest=found.nearest)
 
 
-def _number(text: str) -> float | None:
-    """A finite number, or None."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if abs(value) < float("inf") else None
+def _count(name: str, text: str) -> int | Misread:
+    least, most = _RANGES.get(name, (1, _LARGEST))
+    return whole(text, least=least, most=most)
 
 
 def _row(line: int, given: Mapping[str, str]) -> StepRow:
-    counts = {name: int(float(given[name])) for name in _COUNTS if given.get(name)}
+    counts = {name: _count(name, given[name]) for name in _COUNTS if given.get(name)}
     texts = {name: given.get(name, "") for name in _TEXTS}
     return StepRow(line=line, value=float(given["value"]), **texts, **counts)  # type: ignore[arg-type]

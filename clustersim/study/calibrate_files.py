@@ -21,7 +21,7 @@ from clustersim.study.calibration import Calibration, calibrate, errors
 from clustersim.study.card_text import card_text, evidence, residuals
 from clustersim.study.log_rows import place_logs
 from clustersim.study.measured import Measured, locate
-from clustersim.study.networks import is_known, network_start
+from clustersim.study.networks import network_start
 
 __all__ = ["CalibratedFiles", "calibrate_files"]
 
@@ -111,7 +111,7 @@ def calibrate_files(
             continue
         placed, refused = locate(row for row in told if row.confidence != "low")
         rows += placed
-        reasons = Counter([row.reason for row in aside] + [item.reason for item in refused])
+        reasons = Counter([row.reasons[0] for row in aside] + [item.reasons[0] for item in refused])
         reasons["low confidence"] = sum(row.confidence == "low" for row in told)
         notes += [*said, *(f"{count} rows left out: {reason}" for reason, count in reasons.items() if count)]
     for path in logs:
@@ -217,4 +217,4 @@ def _calibrates(row: Measured, key: str) -> bool:
     """Whether a row bears on its card of this kind."""
     if row.topology.num_nodes == 1:
         return key == "node"
-    return key == "network" and is_known(row.row.inter_link)
+    return key == "network" and row.between.known

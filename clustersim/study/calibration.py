@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from clustersim.hardware.communication import LL128_FRACTION, Communication, Transport
 from clustersim.study.measured import Measured
-from clustersim.study.networks import is_known
 from clustersim.study.trials import Trials
 
 __all__ = ["Calibration", "calibrate", "errors"]
@@ -79,9 +78,7 @@ def calibrate(rows: Sequence[Measured], start: Calibration) -> Calibration:
             network = next(iter(networks.values()))  # one node: none of its numbers is used
             nodes[name], determined[name] = _best(nodes[name], alone, partial(_inside, Trials.of(alone), network))
     for name in sorted({row.network for row in rows}):
-        apart = [
-            row for row in rows if row.network == name and row.topology.num_nodes > 1 and is_known(row.row.inter_link)
-        ]
+        apart = [row for row in rows if row.network == name and row.topology.num_nodes > 1 and row.between.known]
         if apart:
             networks[name], determined[name] = _best(networks[name], apart, _over(apart, nodes))
     return Calibration(nodes=nodes, networks=networks, determined=determined)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -11,6 +12,7 @@ from clustersim.faults import BadInput
 from clustersim.library.job import JobSetup
 from clustersim.library.keys import KEYS
 from clustersim.library.topologies import load_topology
+from clustersim.study.captured_effects import nothing_captured, partly_captured
 from clustersim.study.checkpoint_effects import chunks_alike, largest_chunk
 from clustersim.study.given_setting import GivenSetting
 from clustersim.study.offload_effects import OFFLOAD_RULES, most_cached
@@ -44,12 +46,21 @@ def without_effect(setup: JobSetup, topology: Topology, job: Job, result: Result
     not told. What the plan and the fabric say of their own settings is among the job's and the topology's notes.
     """
     for key, value in setup.values.items():
+        yield from _twice(key, value)
         if key in _RULES and value != KEYS[key].default:
             case = GivenSetting(key=key, value=value, setup=setup, topology=topology, job=job, result=result)
             if reason := _RULES[key](case):
                 yield f"{key}: no effect: {reason}"
             elif key in _MOST and (most := _MOST[key](case)):
                 yield f"{key}: {most}"
+
+
+def _twice(key: str, value: object) -> Iterator[str]:
+    """Names that a list has more than once."""
+    names = [name for name in value if isinstance(name, str)] if isinstance(value, list | tuple) else []
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield f"{key}: {name} is there {count} times: no effect beyond the first"
 
 
 def _nothing_random(case: GivenSetting) -> str | None:
@@ -237,6 +248,7 @@ _RULES: dict[str, Callable[[GivenSetting], str | None]] = {
     "plan.overlap_dp": _several_replicas,
     "plan.axis_order": _several_axes,
     "plan.unaligned": _all_aligned,
+    "plan.cuda_graphs": nothing_captured,
     "overlap.sm": _no_kernel_beside,
     "overlap.hbm": _nothing_beside,
     **dict.fromkeys(("host.drive", "host.num_drives", "host.drive_uplink"), _no_drive),
@@ -250,6 +262,7 @@ _RULES: dict[str, Callable[[GivenSetting], str | None]] = {
 }
 
 _MOST: dict[str, Callable[[GivenSetting], str | None]] = {
+    "plan.cuda_graphs": partly_captured,
     "plan.offload.cache": most_cached,
     "plan.checkpoint.chunk_bytes": largest_chunk,
 }

@@ -14,6 +14,7 @@ from clustersim.readers.collective_rows import CollectiveRow
 from clustersim.readers.nccl_log import NcclLog
 from clustersim.study.cluster import cluster_of
 from clustersim.study.measured import Clock, Measured
+from clustersim.study.networks import RowNetwork
 
 __all__ = ["place_logs"]
 
@@ -67,6 +68,7 @@ def place_logs(logs: Iterable[tuple[Path, NcclLog]], topology: str, settings: Ma
                 network=network,
                 algorithm=None,
                 clock=Clock(),
+                between=RowNetwork(known=True),  # the user says what it ran on
             )
             placed.append(one)
     if faults:
@@ -84,7 +86,7 @@ def _row(
         source=path.name,
         hardware=log.device,
         intra_link="",
-        inter_link=network,  # the user says what it ran on, so its network is known
+        inter_link=network,
         algo="",
         nccl_version=log.version,
         confidence="",

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.library.topologies import communication_of, fabric_of, load_topology
+from clustersim.collective.explanations import largest_payload
+from clustersim.library.topologies import communication_of, load_topology
 from clustersim.readers.collective_rows import CollectiveRow
-from clustersim.study.published_network import read_network
+from clustersim.study.filled_nodes import nodes_disagree
+from clustersim.study.networks import RowNetwork, network_of
 from clustersim.topology.topology import Topology
 
-__all__ = ["CLOCKS", "MACHINES", "Clock", "Measured", "Refused", "locate"]
+__all__ = ["CLOCKS", "MACHINES", "Clock", "Measured", "Refused", "locate", "no_card"]
 
 MACHINES: tuple[tuple[tuple[str, ...], str, dict[str, object]], ...] = (
     (("perlmutter",), "perlmutter", {}),
@@ -52,6 +54,10 @@ MACHINES: tuple[tuple[tuple[str, ...], str, dict[str, object]], ...] = (
 
 The card of a maker's own machine stands for all boards of its kind. MI350X boards are wired as MI355X ones. Who posted
 NCCL's issue 1357 measured H800 (NVLink of 8, four ConnectX-7) in issue 1411."""
+
+
+_MOST_RANKS = 2**17
+"""More are not laid out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,6 +109,8 @@ class Measured:
     algorithm : str, optional
         that the row says it ran
     clock : Clock
+    between : RowNetwork
+        what joins the nodes; known where there is one node
     """
 
     row: CollectiveRow
@@ -113,6 +121,7 @@ class Measured:
     network: str
     algorithm: str | None
     clock: Clock
+    between: RowNetwork
 
     @property
     def group(self) -> str:
@@ -122,36 +131,58 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refused:
-    """A row that no cluster here stands for, and why."""
+    """A row that no cluster here stands for, and all reasons why."""
 
     row: CollectiveRow
-    reason: str
+    reasons: tuple[str, ...]
+
+
+def no_card(hardware: str) -> str:
+    """That no card stands for hardware as published; empty where one does."""
+    return "" if _card_of(hardware) else f"no card stands for the hardware {hardware!r}"
+
+
+def _card_of(hardware: str) -> tuple[str, dict[str, object]] | None:
+    text = hardware.lower()
+    return next(((card, changes) for words, card, changes in MACHINES if all(w in text for w in words)), None)
+
+
+def _misfits(row: CollectiveRow) -> Iterator[str]:
+    """All that a row's own numbers and words refuse it for."""
+    if row.num_nodes is not None and (told := nodes_disagree(row.num_ranks, row.num_nodes, row.ranks_per_node)):
+        yield told
+    if row.num_ranks > _MOST_RANKS:
+        yield f"{row.num_ranks} ranks; at most {_MOST_RANKS}"
+    if row.nbytes > (most := largest_payload(row.num_ranks)):
+        yield f"{row.nbytes} bytes; at most {most}"
+    if told := no_card(row.hardware):
+        yield told
 
 
 def locate(rows: Iterable[CollectiveRow]) -> tuple[list[Measured], list[Refused]]:
     """Find the cluster of each row.
 
-    Ranks take the first GPUs of each node, as many on each as the row says, else as many as fit. In a scale-up domain
-    of several boards (NVL72) nodes are filled one after the other, whatever the number of boards. Between nodes are the
-    ports that the row's words tell of, or where they tell of none the card's own.
+    Ranks take the first GPUs of each node, as many on each as the row says or as its nodes share, else as many as fit.
+    In a scale-up domain of several boards (NVL72) nodes are filled one after the other, whatever the number of boards.
+    Between nodes are the ports that the row's words tell of, or where they tell of none the card's own.
     """
     placed: list[Measured] = []
     refused = []
     for row in rows:
-        text = row.hardware.lower()
-        found = next(((card, changes) for words, card, changes in MACHINES if all(w in text for w in words)), None)
-        if found is None:
-            refused.append(Refused(row=row, reason=f"no card stands for the hardware {row.hardware!r}"))
+        text, found, misfits = row.hardware.lower(), _card_of(row.hardware), tuple(_misfits(row))
+        if found is None or misfits:
+            refused.append(Refused(row=row, reasons=misfits))
             continue
         card, changes = found
         size = _load(card, 1, ()).num_devices
-        per_node = min(row.num_ranks, size if size > 16 else row.ranks_per_node or size)
-        if per_node > size:
-            refused.append(Refused(row=row, reason=f"{per_node} ranks on a node of {size} GPUs, {card}"))
+        per_node = row.ranks_per_node or (-(-row.num_ranks // row.num_nodes) if row.num_nodes else None)
+        if (per_node or 0) > size:
+            refused.append(Refused(row=row, reasons=(f"{per_node} ranks on a node of {size} GPUs, {card}",)))
             continue
+        per_node = min(row.num_ranks, size if size > 16 else per_node or size)
         num_nodes = -(-row.num_ranks // per_node)
-        if num_nodes > 1:
-            changes = {**changes, **_network_changes(row, card, changes, size)}
+        between = network_of(row.inter_link, card, changes, size) if num_nodes > 1 else RowNetwork(known=True)
+        changes = {**changes, **between.changes}
         topology = _load(card, num_nodes, tuple(changes.items()))
         devices = (size * np.arange(num_nodes)[:, None] + np.arange(per_node)).reshape(-1)[: row.num_ranks]
         about = f"{row.source} {row.algo} {row.notes}"
@@ -167,15 +198,10 @@ def locate(rows: Iterable[CollectiveRow]) -> tuple[list[Measured], list[Refused]
             network=network,
             algorithm=_algorithm(row),
             clock=clock,
+            between=between,
         )
         placed.append(one)
     return placed, refused
-
-
-def _network_changes(row: CollectiveRow, card: str, changes: Mapping[str, object], size: int) -> Mapping[str, object]:
-    network = read_network(row.inter_link, size)
-    fabric = fabric_of(card, **changes)
-    return (network.changes(fabric, size) if network and fabric else None) or {}
 
 
 @cache

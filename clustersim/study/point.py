@@ -27,7 +27,7 @@ from clustersim.study.effects import without_effect
 from clustersim.study.graph_job import find_graph_faults, graph_job
 from clustersim.study.profile import load_profile
 from clustersim.study.provenance import provenance
-from clustersim.study.run_length import too_long, too_many_steps
+from clustersim.study.run_length import too_long, too_many_steps, too_slow
 from clustersim.study.settling import unsettled_saves
 from clustersim.topology.drive_rates import drive_rates
 from clustersim.topology.topology import Topology
@@ -163,6 +163,8 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
         name = values[key]
         if isinstance(name, str) and ":" in name:
             values[key] = None
+            if key in refused:
+                continue
             with _collect(found):
                 values[key] = find_builder(key, name, known)
     settings_of_offload = _table(values, "plan.offload")
@@ -196,7 +198,8 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
                 job = graph_job(graph, settings, topology)
             elif case is not None:
                 job = _training_job(case, setup.value("dtype"))
-    if topology is None or job is None:
+        found += [] if job is None or case is None else too_slow(job, topology, setup.values.get("steps"))
+    if topology is None or job is None or found:
         raise BadInput([*faults, *(f if f.file else replace(f, file=setup.file(f.key)) for f in found)])
     return Point(
         setup=setup,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clustersim.collective.explanations import largest_payload
 from clustersim.faults import BadInput
 from clustersim.hardware.communication import Communication, Transport
 from clustersim.library.part import load_part
@@ -23,17 +22,15 @@ _TOLD = {
     "is not a collective that is modelled": "the collective is not modelled",
     "no card stands for the hardware": "no card stands for the hardware",
     "ranks on a node of": "more ranks on a node than it has GPUs",
+    "on each of": "its numbers of nodes and ranks disagree",
+    "; at most": "too large to be laid out",
 }
 """Words of those who refuse a row, with its own values around them -> the reason."""
 
-_DISAGREE = "its numbers of nodes and ranks disagree"
-_TOO_LARGE = "too large to be laid out"
 _DOES_NOT_RUN = "does not run on its cluster"
 
-REASONS = (*_TOLD.values(), _DISAGREE, _TOO_LARGE, _DOES_NOT_RUN)
+REASONS = (*_TOLD.values(), _DOES_NOT_RUN)
 """Why rows are refused."""
-
-_MOST_RANKS = 2**17
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,24 +92,14 @@ def predict(rows: Sequence[CollectiveRow]) -> list[Outcome]:
 
 
 def _place(row: CollectiveRow) -> Outcome:
-    """Find the cluster of a row."""
-    per_node = row.ranks_per_node
-    if row.num_nodes is not None:
-        per_node = per_node or -(-row.num_ranks // row.num_nodes)
-        if -(-row.num_ranks // per_node) != row.num_nodes:
-            detail = f"{row.num_ranks} ranks, {per_node} on each of {row.num_nodes} nodes"
-            return Outcome(reason=_DISAGREE, detail=detail)
-    if row.num_ranks > _MOST_RANKS:
-        return Outcome(reason=_TOO_LARGE, detail=f"{row.num_ranks} ranks; at most {_MOST_RANKS}")
-    if row.nbytes > (most := largest_payload(row.num_ranks)):
-        return Outcome(reason=_TOO_LARGE, detail=f"{row.nbytes} bytes; at most {most}")
+    """Find the cluster of a row, or all that is wrong with it; the first of these is its reason."""
     try:
-        placed, refused = locate([replace(row, ranks_per_node=per_node)])
+        placed, refused = locate([row])
     except BadInput as refusal:  # its card has no network, or one that does not reach so many nodes
         return Outcome(reason=_DOES_NOT_RUN, detail=_text(refusal))
     if refused:
-        return Outcome(reason=closed_reason(refused[0].reason), detail=refused[0].reason)
-    return Outcome(measured=replace(placed[0], row=row))
+        return Outcome(reason=closed_reason(refused[0].reasons[0]), detail="; ".join(refused[0].reasons))
+    return Outcome(measured=placed[0])
 
 
 def _text(refusal: BadInput) -> str:

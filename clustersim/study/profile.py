@@ -59,6 +59,8 @@ class Profile:
         weights are split, where nothing is said about sharding
     fusion, loss, launch, wait_norm, wait_layers, clip, update_kernels
         as in a plan
+    module_hooks : bool
+        as in a plan, where weights are split by ``zero`` 3
     repeat_heads, batch_first, flat_parameters, logged_losses, unaligned, expert_kernels
         as in a plan
     recompute_early_stop : bool
@@ -101,6 +103,7 @@ class Profile:
     launch: Launching = "none"
     wait_norm: bool = False
     wait_layers: bool = False
+    module_hooks: bool = False
     clip: bool = True
     update_kernels: UpdateKernels = "fused"
     repeat_heads: bool = False
@@ -202,7 +205,10 @@ class Profile:
         merged = {**found, **told}
         if merged.get("fsdp"):
             found |= {"per_parameter": self.per_parameter, "flat_parameters": self.flat_parameters}
-        elif merged.get("zero", 0) < 3 and not job.get("sync_every"):
+        elif merged.get("zero") == 3:
+            if job.get("launch", self.launch) != "none":
+                found["module_hooks"] = self.module_hooks
+        elif not job.get("sync_every"):
             found["overlap_dp"] = self.overlap_dp
             if (merged.get("zero") or job.get("sharding")) and self.overlap_dp:
                 found["overlap_refresh"] = self.overlap_refresh

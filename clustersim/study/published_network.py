@@ -49,6 +49,9 @@ _PRODUCT = re.compile(r"\b(?P<count>\d+)\s*[x×]\s*(?P<rate>\d+)\b")
 _LARGEST_PORT = 800
 """[Gb/s]; more is said of a node."""
 
+_PORTS_A_GPU = 4
+"""Most that a published machine has: AWS' p5, 32 ports on 8 GPUs (EC2 User Guide, EFA on accelerated instances)."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedNetwork:
@@ -72,15 +75,16 @@ class PublishedNetwork:
         """Keys of a topology card, and what differs from its ``fabric``; None where no card of a part has such ports.
 
         Where only the sum of the ports is said, they are the card's own if these divide it, or else those of which
-        there are most nearly as many. Where only one port is said, there are as many as on the card.
+        there are most nearly as many. Where only one port is said, there are as many as on the card. More ports than
+        any machine has are read as nothing.
         """
         own, own_ports = str(fabric["nic"]), int(str(fabric["nics_per_node"]))
         kind = next((k for k, nics in _NICS.items() if own in nics.values()), "") if self.kind == "rdma" else self.kind
-        fits = []
+        fits, most = [], max(own_ports, _PORTS_A_GPU * gpus_per_node)
         for gbits, nic in _NICS.get("infiniband" if kind == "roce" else kind, {_gbits(own): own}).items():
             ports = own_ports if self.node_gbits is None else self.node_gbits / gbits
             whole = ports >= 1 and (gpus_per_node % ports == 0 or ports % gpus_per_node == 0)
-            if whole and self.port_gbits in (None, gbits):
+            if whole and ports <= most and self.port_gbits in (None, gbits):
                 fits.append((nic != own, abs(ports - own_ports), gbits, nic, int(ports)))
         if not fits:
             return None

@@ -1,21 +1,28 @@
-"""How many ops a run has, told before it is built."""
+"""How many ops a run has and how long it is, told before it is simulated."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from clustersim.faults import Fault
+from clustersim.topology.topology import Topology
 from clustersim.workload.case import Case
 from clustersim.workload.checkpoint import Background, Checkpoint
 from clustersim.workload.checkpoint.save import usual_rounds
 from clustersim.workload.graph import Graph
+from clustersim.workload.job import Job
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.training_step import OFFLOADED_ROUNDS
 
-__all__ = ["MOST_OPS", "too_long", "too_many_steps"]
+__all__ = ["MOST_OPS", "too_long", "too_many_steps", "too_slow"]
 
 MOST_OPS = 100_000_000
 """Ops of all stages and steps that are still built: their arrays take some 10 GB."""
+
+_LONGEST_S = 365 * 86400
+"""A run at the peak of all its GPUs [s]; what it really takes is some times as much, and clocks end after 146 years."""
 
 _OPS_PER_LAYER = 20
 """Ops of one layer and micro-batch, forward and backward, to the nearest ten: what the layers' builders make."""
@@ -85,3 +92,12 @@ def too_many_steps(graph: Graph, steps: int) -> Iterator[Fault]:
     if num_ops > MOST_OPS:
         rule = f"makes a run too long: {num_ops:.1e} ops, at most {MOST_OPS:.0e} are built"
         yield Fault(key="steps", value=steps, rule=rule, nearest=MOST_OPS // (2 * len(graph.ops)))
+
+
+def too_slow(job: Job, topology: Topology, steps: int | None) -> Iterator[Fault]:
+    """Steps that keep the cluster busy for longer than anyone would wait."""
+    peaks = np.array([max(gpu.tensor_flop_per_s.values()) for gpu in topology.gpus])
+    seconds = job.ledger.model_flops * (steps or job.usual_steps) / float(peaks[topology.gpu_of].sum())
+    if seconds > _LONGEST_S:
+        rule = f"makes a run too long: {seconds / _LONGEST_S:.2g} years at the peak of all {topology.num_devices} GPUs"
+        yield Fault(key="global_batch", value=job.ledger.samples, rule=f"{rule}, at most 1 is simulated")

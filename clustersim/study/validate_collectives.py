@@ -14,8 +14,7 @@ from clustersim.readers import collective_rows
 from clustersim.readers.collective_rows import CollectiveRow, Unused
 from clustersim.study.calibration import Calibration
 from clustersim.study.left_out import COLUMNS, left_out_errors
-from clustersim.study.measured import Measured
-from clustersim.study.networks import is_known
+from clustersim.study.measured import Measured, no_card
 from clustersim.study.prediction import Outcome, closed_reason, predict, shipped_cards
 from clustersim.study.row_kind import RowKind
 from clustersim.study.validated_row import ValidatedRow
@@ -41,7 +40,7 @@ _MEANING = {
     "card": "a card stands for the hardware as published",
     "library": "what NCCL or RCCL costs on such nodes is assumed: out of domain",
     "placement": "how many ranks share a node is not given",
-    "network": "the network between nodes is the card's, close to what is published or not",
+    "network": "the network between nodes is the card's, with the ports that are published",
     "unknown network": "the network is not known, that of the card is taken: out of domain",
     "clock": "the program's clock holds time of the host as well",
     "algorithm": "the algorithm is the one that the row says it ran",
@@ -159,8 +158,8 @@ def _aside(path: Path, row: Unused) -> ValidatedRow:
         **_common(path, row.line, row.id, given.get("family", ""), given.get("source", "")),
         measured=float(took) if took else None,
         nbytes=nbytes,
-        reason=closed_reason(row.reason),
-        detail=row.reason,
+        reason=closed_reason(row.reasons[0]),
+        detail="; ".join(filter(None, (*row.reasons, no_card(given.get("hardware", ""))))),
         labels={name: given.get(name, "") for name in _PUBLISHED} | {"size": decade(nbytes)} | _NOT_PLACED,
     )
 
@@ -184,7 +183,7 @@ def _network(one: Measured) -> str:
     """What is known of the network that a row ran over."""
     if one.topology.num_nodes == 1:
         return "not used"
-    return "known" if is_known(one.row.inter_link) else NOT_KNOWN
+    return "known" if one.between.known else NOT_KNOWN
 
 
 def _used(one: Measured, cards: Calibration) -> list[Communication | Transport]:
@@ -207,7 +206,7 @@ def _assumptions(one: Measured, guessed: Sequence[str]) -> Iterator[str]:
         yield "placement: the ranks of a node are not given, as many as fit"
     if one.topology.num_nodes > 1:
         kind = "unknown network" if _network(one) == NOT_KNOWN else "network"
-        yield f"{kind}: that of {one.card} is taken; published as {row.inter_link!r}"
+        yield f"{kind}: {one.between.told}"
     if one.clock.added:
         yield f"clock: {one.clock.added * 1e6:g} us before each call are measured with it"
     if one.clock.least:

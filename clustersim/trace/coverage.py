@@ -76,7 +76,7 @@ def _kernel(work: TimedWork) -> dict[str, Any] | None:
         return row  # of one shape some add to what they write: a measurement stands for all
     whole = (10 if kernel.backward else 4) * kernel.batch * kernel.m * kernel.n * kernel.k
     row |= {"backward": int(kernel.backward), "causal": int(kernel.flops < _CAUSAL * whole)}
-    return row | _flops(kernel)
+    return row | {"dropout": int(kernel.dropout)} | _flops(kernel)
 
 
 def _flops(kernel: Kernel) -> dict[str, int]:

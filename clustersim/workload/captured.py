@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from clustersim.workload.layers.dispatch import TOKEN_COUNTS
 from clustersim.workload.op import Collective, Compute, Op
 
-__all__ = ["CAPTURED", "Captured", "is_captured"]
+__all__ = ["CAPTURED", "Captured", "is_captured", "module_of"]
 
 Captured = Literal["attn", "mamba", "mlp", "moe_router", "moe_preprocess"]
 CAPTURED: tuple[str, ...] = get_args(Captured)
@@ -19,21 +19,22 @@ how many tokens they get is known to the host only after the router."""
 _OF_KIND: Mapping[str, Captured] = {"attention": "attn", "mamba": "mamba", "mlp": "mlp"}
 
 
-def is_captured(op: Op, modules: Sequence[str]) -> bool:
-    """Whether an op is part of one of some modules.
-
-    Norms and residual sums stand between modules, and go with attention or a mixer.
-    """
+def module_of(op: Op) -> str | None:
+    """The module that an op is a part of; None for norms and residual sums, which stand between modules, and others."""
     if isinstance(op, Compute):
-        if op.kind in ("norm", "residual"):
-            return "attn" in modules or "mamba" in modules
         if op.kind == "experts":
-            return "moe_router" in modules and op.name.startswith(("router", "shared experts"))
-        return _OF_KIND.get(op.kind) in modules
+            return "moe_router" if op.name.startswith(("router", "shared experts")) else None
+        return _OF_KIND.get(op.kind)
     if isinstance(op, Collective):
         if op.name == TOKEN_COUNTS:
-            return "moe_preprocess" in modules
-        return op.axis in ("tp", "cp") and any(
-            module in modules for kind, module in _OF_KIND.items() if kind in op.name
-        )
-    return False
+            return "moe_preprocess"
+        if op.axis in ("tp", "cp"):
+            return next((module for kind, module in _OF_KIND.items() if kind in op.name), None)
+    return None
+
+
+def is_captured(op: Op, modules: Sequence[str]) -> bool:
+    """Whether an op is part of one of some modules; norms and residual sums go with attention or a mixer."""
+    if isinstance(op, Compute) and op.kind in ("norm", "residual"):
+        return "attn" in modules or "mamba" in modules
+    return module_of(op) in modules

@@ -11,7 +11,7 @@ from clustersim.workload.shape.experts import Experts
 
 __all__ = ["Dispatch", "Exchange"]
 
-Dispatch = Literal["all_to_all", "hierarchical", "deepep"]
+Dispatch = Literal["all_to_all", "hierarchical", "deepep", "hybridep"]
 """Ways to send tokens to experts, see :data:`clustersim.workload.routing.DISPATCHES`."""
 
 

@@ -26,6 +26,8 @@ class ExpertShard:
         copies that this rank sends, its own included
     dropless : bool
         how many copies go where is not known before, so that ranks tell each other first
+    gathers_maps : bool
+        what they tell is the experts of every token, and each finds the places of all tokens in it
     there, back : str or Exchange, optional
         how the copies are sent, and their results; None: as any all-to-all
     once : bool
@@ -46,6 +48,7 @@ class ExpertShard:
     tokens: tuple[int, ...]
     sent: int
     dropless: bool
+    gathers_maps: bool
     there: str | Exchange | None
     back: str | Exchange | None
     once: bool

@@ -37,8 +37,8 @@ Calls: TypeAlias = NDArray[np.int64]
 _IN_LAYER = ("tp", "cp", "ep")
 _BY_LAYERS = ("layers", "modules")
 _KINDS = (
-    *("forward", "backward", "experts", "experts_backward", "operators", "collectives"),
-    *("compiled", "entries", "graphs", "waits"),
+    *("forward", "backward", "experts", "experts_backward", "hooks", "hooks_backward"),
+    *("operators", "collectives", "compiled", "entries", "graphs", "waits"),
 )
 """Kinds of calls as :class:`HostLaunch` names them, in the order of the columns."""
 
@@ -63,6 +63,8 @@ def calls_of(
     part: NDArray[np.int64],
     launching: Launching,
     captured: NDArray[np.bool_],
+    *,
+    hooked: bool,
 ) -> Calls:
     """Calls that issue each of some ops.
 
@@ -81,6 +83,8 @@ def calls_of(
     launching : str
     captured : NDArray[bool], shape (n,)
         ops that graphs hold, see :func:`captured_ops`, which are not called by themselves
+    hooked : bool
+        Python is called around each module
 
     Returns
     -------
@@ -97,6 +101,7 @@ def calls_of(
             launching,
             captured=bool(k & 2),
             again=bool(k & 1),
+            hooked=hooked,
         )
         for k in code.tolist()
     ]
@@ -117,7 +122,7 @@ def _exchanged_again(arrays: Arrays, order: NDArray[np.int64], part: NDArray[np.
     return again
 
 
-def _calls(op: Op, phase: str, launching: Launching, *, captured: bool, again: bool) -> Calls:
+def _calls(op: Op, phase: str, launching: Launching, *, captured: bool, again: bool, hooked: bool) -> Calls:
     """Calls that issue an op; ``again``: a further part of a collective."""
     updates = phase == "optimizer"
     by_lines = updates or (launching in _BY_LAYERS and isinstance(op, Compute) and op.name in LOSS)
@@ -131,8 +136,11 @@ def _calls(op: Op, phase: str, launching: Launching, *, captured: bool, again: b
         return _row({})
     compiled = launching == "compiled" and not updates
     passes = sum(_issued(kernel) for kernel in op.kernels if kernel.kind == "memory" and compiled)
-    experts = "experts_backward" if where == "backward" else "experts"
-    return _row({"compiled": passes, where: sum(map(_issued, op.kernels)) - passes, experts: _looped(op.kernels)})
+    calls = {"compiled": passes, where: sum(map(_issued, op.kernels)) - passes}
+    backward = "_backward" if where == "backward" else ""
+    calls[f"experts{backward}"] = _looped(op.kernels)
+    calls[f"hooks{backward}"] = _with_weights(op) if hooked and not updates else 0
+    return _row(calls)
 
 
 def captured_ops(arrays: Arrays, launching: Launching, cuda_graphs: Sequence[str]) -> NDArray[np.bool_]:
@@ -148,6 +156,14 @@ def captured_ops(arrays: Arrays, launching: Launching, cuda_graphs: Sequence[str
 def _issued(kernel: Kernel) -> int:
     """Launches of a kernel that are calls of their own."""
     return 1 if kernel.looped else kernel.count
+
+
+def _with_weights(op: Compute) -> int:
+    """Kernels with weights of their own: products, and norms and lookups, whose operators are one module."""
+    if op.kind in ("norm", "embedding"):
+        return 1
+    products = (kernel for kernel in op.kernels if kernel.kind == "gemm" and kernel.batch == 1)
+    return sum(kernel.count + kernel.looped for kernel in products)
 
 
 def _looped(kernels: Iterable[Kernel]) -> int:

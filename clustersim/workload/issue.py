@@ -34,6 +34,7 @@ def issue(
     *,
     cuda_graphs: Sequence[str] = (),
     fences: Mapping[int, Sequence[int]] | None = None,
+    hooked: bool = False,
     waits_in_layers: bool = False,
     waits_for_messages: bool = False,
     waits_for_kernels: bool = False,
@@ -57,8 +58,8 @@ def issue(
     =============== ===================================================================================================
 
     Collectives and messages are calls of their own. The optimizer's kernels are operators. What a layer does beside
-    launching kernels (views, allocations, autograd's own work) is in the time of a kernel. Left out: hooks of sharded
-    weights, and the bound on calls that wait for the device, about a thousand, which a host that runs ahead comes up
+    launching kernels (views, allocations, autograd's own work) is in the time of a kernel. Left out: hooks of FSDP's
+    units, and the bound on calls that wait for the device, about a thousand, which a host that runs ahead comes up
     against.
 
     Parameters
@@ -72,6 +73,9 @@ def issue(
         is replayed by one layer's call
     fences : Mapping[int, Sequence[int]], optional
         op -> ops whose end the host waits for before it issues it
+    hooked : bool
+        Python is called before and after each module, forward and backward, as DeepSpeed's ZeRO-3 does, which looks
+        for the module's weights, has those of the next ones gathered and releases its own there
     waits_in_layers : bool
         the host waits for the device in each forward pass of a layer, before its MLP and again where it is computed
         again: Megatron-DeepSpeed makes two tensors of a number there (``torch.tensor(0.0, device=...)``), which are
@@ -97,11 +101,11 @@ def issue(
     captured = captured_ops(arrays, launching, cuda_graphs)
     if waits_for_kernels:
         groups = issue_groups(arrays, {}, apart=True, hooks=False)
-        host = _in_turn(arrays, groups, launching, captured)
+        host = _in_turn(arrays, groups, launching, captured, hooked=hooked)
     else:
         stops = host_waits(arrays, fences or {}, counts=launching != "cuda_graphs", layers=waits_in_layers)
         groups = issue_groups(arrays, stops, apart=waits_for_messages)
-        host = _ahead(arrays, groups, launching, captured)
+        host = _ahead(arrays, groups, launching, captured, hooked=hooked)
     host.calls[host.opening] += _entered(arrays, groups, launching, captured)
     lead = groups.lead[host.group]
     rows = np.concatenate([arrays.phase[lead][:, None], host.calls], axis=1)
@@ -152,7 +156,9 @@ class _HostOps:
     rest: Calls
 
 
-def _ahead(arrays: Arrays, groups: IssueGroups, launching: Launching, captured: NDArray[np.bool_]) -> _HostOps:
+def _ahead(
+    arrays: Arrays, groups: IssueGroups, launching: Launching, captured: NDArray[np.bool_], *, hooked: bool
+) -> _HostOps:
     """A host that runs ahead makes calls behind a group's first kernel with those of the next group.
 
     Before it waits it makes them by themselves: what it waits for, it has issued.
@@ -160,7 +166,9 @@ def _ahead(arrays: Arrays, groups: IssueGroups, launching: Launching, captured: 
     is_kernel = np.array([isinstance(op, Compute) for op in arrays.ops], dtype=bool)[arrays.op[groups.order]]
     bounds = np.stack([groups.begin[:-1], groups.first(is_kernel) + 1], axis=1).reshape(-1)
     part = np.repeat(np.arange(len(bounds)), np.diff(bounds, append=len(groups.order)))
-    by_part = _sums(calls_of(arrays, groups.order, part, launching, captured), np.append(bounds, len(groups.order)))
+    by_part = _sums(
+        calls_of(arrays, groups.order, part, launching, captured, hooked=hooked), np.append(bounds, len(groups.order))
+    )
     calls, behind = by_part[::2], by_part[1::2]
     waiting = np.zeros(len(groups), dtype=bool)
     waiting[groups.waits[:, 1]] = True
@@ -178,9 +186,11 @@ def _ahead(arrays: Arrays, groups: IssueGroups, launching: Launching, captured: 
     )
 
 
-def _in_turn(arrays: Arrays, groups: IssueGroups, launching: Launching, captured: NDArray[np.bool_]) -> _HostOps:
+def _in_turn(
+    arrays: Arrays, groups: IssueGroups, launching: Launching, captured: NDArray[np.bool_], *, hooked: bool
+) -> _HostOps:
     """A host that waits for all of the group before makes each group's calls before it."""
-    by_op = calls_of(arrays, groups.order, groups.group, launching, captured)
+    by_op = calls_of(arrays, groups.order, groups.group, launching, captured, hooked=hooked)
     by_op[:, WAITS] += num_launches(arrays)[groups.order]
     calls = np.maximum(_sums(by_op, groups.begin), 0)
     last, every = groups.begin[-2], np.arange(len(groups))

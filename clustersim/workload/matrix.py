@@ -19,6 +19,8 @@ class Matrix:
         how many, one after the other
     hidden : bool
         of a linear layer between embedding and head: quantised by the recipes that quantise, orthogonalised by Muon
+    dtype : str
+        recipe whose operands its products have, see :mod:`clustersim.workload.module_dtypes`; empty: the job's
     joins : bool
         each reads the input of the matrix before it in the block: keys and values behind queries, gate and up. Some
         frameworks have such matrices as one tensor
@@ -28,6 +30,7 @@ class Matrix:
     features_out: int
     count: int = 1
     hidden: bool = True
+    dtype: str = ""
     joins: bool = False
 
     @property

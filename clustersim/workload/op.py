@@ -183,6 +183,8 @@ class HostLaunch:
         kernels of a model's passes that the framework issues one by one
     experts, experts_backward : int
         further kernels of these, each for one more expert
+    hooks, hooks_backward : int
+        kernels around which Python is called to gather and release weights
     operators : int
         of a tensor library outside of these passes: of the update, copies
     collectives : int
@@ -199,6 +201,8 @@ class HostLaunch:
     backward: int = 0
     experts: int = 0
     experts_backward: int = 0
+    hooks: int = 0
+    hooks_backward: int = 0
     operators: int = 0
     collectives: int = 0
     compiled: int = 0

@@ -58,7 +58,7 @@ class ParallelPlan:
         popularity of the experts: ``uniform``; ``zipf:S`` with an exponent; a table, or the path of one
     token_seed : int
         which experts are popular under ``zipf``
-    dispatch : {"all_to_all", "hierarchical", "deepep"}
+    dispatch : {"all_to_all", "hierarchical", "deepep", "hybridep"}
         how tokens are sent, of :data:`clustersim.workload.routing.DISPATCHES`
     overlap_dispatch : int
         parts of a micro-batch that are sent one after the other, each while experts work on the one before
@@ -145,6 +145,11 @@ class ParallelPlan:
     bucket_bytes : int, optional
         gradients reduced together [B]; None: 40·10⁶ parameters or 10⁶ a replica, whichever is more (Megatron-LM), and
         5·10⁸ where whole weights see each micro-batch reduced (DeepSpeed). Split weights go layer by layer
+    module_dtypes : tuple[str, ...]
+        under a dtype that quantises: modules whose products have the operands of another recipe, as ``module:dtype``,
+        see :data:`clustersim.workload.module_dtypes.MODULE_DTYPES`
+    bf16_layers_at_start, bf16_layers_at_end : int
+        under a dtype that quantises: layers whose products are not (Megatron-LM's ``first_last_layers_bf16``)
     gradient_dtype : {"fp32", "bf16", "fp16"}, optional
         in which weight gradients are summed over micro-batches and reduced; None: the recipe's. Megatron-LM takes fp32
         for bf16 (``accumulate_allreduce_grads_in_fp32``, unless ``--grad-reduce-in-bf16``) and fp16 for fp16;
@@ -209,6 +214,9 @@ class ParallelPlan:
     wait_layers : bool
         with ``launch``: the host waits for the device in each forward pass of a layer, before its MLP, as
         Megatron-DeepSpeed's does, which makes tensors of a number there
+    module_hooks : bool
+        with ``launch``: Python is called before and after each module, as by DeepSpeed's ZeRO-3, which gathers and
+        releases weights there
     wait_messages : bool
         with ``launch``: the host waits for the messages between stages that it posts, as Megatron-LM without
         ``overlap_p2p_comm``
@@ -277,6 +285,9 @@ class ParallelPlan:
     sequence_parallel: bool | None = None
     axis_order: tuple[str, ...] = ("tp", "cp", "dp", "pp")
     bucket_bytes: Annotated[int | None, Unit("B")] = None
+    module_dtypes: tuple[str, ...] = ()
+    bf16_layers_at_start: int = 0
+    bf16_layers_at_end: int = 0
     gradient_dtype: Dtype | None = None
     optimizer: str | Optimizer = "adam"
     attention: Attention = "flash"
@@ -300,6 +311,7 @@ class ParallelPlan:
     expert_kernels: ExpertKernels = "grouped"
     wait_norm: bool = False
     wait_layers: bool = False
+    module_hooks: bool = False
     wait_messages: bool = False
     wait_kernels: bool = False
     clip: bool = True

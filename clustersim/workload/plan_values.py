@@ -29,6 +29,7 @@ def plan_values(plan: ParallelPlan) -> dict[str, Any]:
         **{name: thing if thing is None or isinstance(thing, str) else _name(thing) for name, thing in own.items()},
         "axis_order": list(plan.axis_order),
         "recompute_modules": list(plan.recompute_modules),
+        "module_dtypes": list(plan.module_dtypes),
         "cuda_graphs": list(plan.cuda_graphs),
         "zeropp": list(plan.zeropp),
         "fusion": list(plan.fusion),

@@ -142,7 +142,8 @@ All quantised recipes keep the bf16 weights, and each weight quantised by row an
 scale a tensor the second copy is needed on Hopper, whose fp8 units multiply one layout only; Blackwell's multiply both,
 and ``replace(recipe.quantisation, copies=1)`` says so. Casts are kernels of their own; fused into the norm or into the
 activation before, they would save their read. Tensors are gathered in 16 bit and cast after. Layers that NVIDIA's NVFP4
-recipe leaves in bf16 are quantised here like the rest.
+recipe leaves in bf16 are quantised here like the rest, unless a plan lists them (``bf16_layers_at_end``,
+``module_dtypes``).
 
 Sources: Micikevicius et al., Mixed Precision Training, 2018, section 3; NVIDIA Transformer Engine, user guide, low
 precision training (delayed, current and blockwise scaling, MXFP8, NVFP4; handling transposes); DeepSeek-V3, 2024,

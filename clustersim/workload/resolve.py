@@ -17,6 +17,7 @@ from clustersim.workload.rules.frameworks import framework_notes
 from clustersim.workload.rules.fusion import fusion_notes
 from clustersim.workload.rules.host import host_notes
 from clustersim.workload.rules.layout import layout_notes
+from clustersim.workload.rules.precision import module_dtype_notes
 from clustersim.workload.rules.sharding import sharding_notes
 from clustersim.workload.rules.stage_layers import stage_layers_notes
 from clustersim.workload.rules.tensor_overlap import tensor_overlap_notes
@@ -183,6 +184,7 @@ def _without_effect(case: Case) -> Iterator[str]:
     yield from sharding_notes(case)
     yield from host_notes(case)
     yield from fusion_notes(case)
+    yield from module_dtype_notes(case)
     yield from layout_notes(case)
     if plan.recompute_modules != ("core",) and plan.recompute != "selective":
         yield "plan.recompute_modules: no effect without plan.recompute selective"

@@ -19,8 +19,12 @@ DISPATCHES: Mapping[Dispatch, str] = {
     "all_to_all": "one message for each pair of ranks, a token once for each of its experts",
     "hierarchical": "the same tokens, first gathered inside a node, then sent between nodes",
     "deepep": "a token once to each node and there once to each rank that has one of its experts",
+    "hybridep": "the same way, after every rank has been told the experts of all ranks' tokens",
 }
 """Ways in which tokens are sent to experts."""
+
+_ONCE = ("deepep", "hybridep")
+"""Ways that send a token once to where several of its experts are."""
 
 
 def expert_shards(experts: Experts, plan: ParallelPlan, *, rows: int) -> tuple[ExpertShard, ...]:
@@ -66,9 +70,10 @@ def expert_shards(experts: Experts, plan: ParallelPlan, *, rows: int) -> tuple[E
                 tokens=tokens,
                 sent=rows * experts.top_k if capacity is None else capacity * experts.num_experts,
                 dropless=capacity is None,
+                gathers_maps=away and plan.dispatch == "hybridep",
                 there=there,
                 back=there.turned() if isinstance(there, Exchange) else there,
-                once=away and plan.dispatch == "deepep",
+                once=away and plan.dispatch in _ONCE,
                 chunks=plan.overlap_dispatch if away else 1,
                 overlap_shared=away and plan.overlap_shared,
                 fp8_dispatch=away and plan.fp8_dispatch,
@@ -89,7 +94,7 @@ def _load(experts: Experts, plan: ParallelPlan) -> TokenLoad | None:
 
 
 def _there(experts: Experts, plan: ParallelPlan, load: TokenLoad | None, rows: int) -> str | Exchange | None:
-    if plan.dispatch == "deepep":
+    if plan.dispatch in _ONCE:
         return Exchange(experts=experts)
     if plan.dispatch == "hierarchical":
         return "hierarchical"

@@ -11,6 +11,7 @@ from clustersim.workload.expert_shard import ExpertShard
 from clustersim.workload.fusion import FUSED, Loss
 from clustersim.workload.mask import Mask
 from clustersim.workload.model import Model
+from clustersim.workload.module_dtypes import dtype_of_module
 from clustersim.workload.precision import WIDTH, Dtype, Recipe, find_recipe
 from clustersim.workload.unaligned import UnalignedUnits
 
@@ -41,6 +42,12 @@ class Shard:
         tokens of a sequence s
     dtype : str or Recipe
         name in :data:`clustersim.workload.precision.RECIPES`, or an own recipe
+    products_as : str
+        recipe whose operands the products at hand have; empty: as ``dtype``
+    module_dtypes : tuple[str, ...]
+        of :data:`clustersim.workload.module_dtypes.MODULE_DTYPES`
+    bf16_ends : tuple[int, int]
+        layers at the start and at the end whose products are not quantised
     gradient_dtype : {"bf16", "fp16", "fp32"}
         in which weight gradients are summed over micro-batches and ranks
     tp : int
@@ -84,6 +91,9 @@ class Shard:
     micro_batch: int
     seq_len: int
     dtype: str | Recipe = "bf16"
+    products_as: str = ""
+    module_dtypes: tuple[str, ...] = ()
+    bf16_ends: tuple[int, int] = (0, 0)
     gradient_dtype: Dtype = "fp32"
     tp: int = 1
     sequence_parallel: bool = False
@@ -105,13 +115,30 @@ class Shard:
 
     @property
     def recipe(self) -> Recipe:
-        """The number formats that ``dtype`` names."""
-        return find_recipe(self.dtype)
+        """The number formats that ``dtype`` names, with the operands of ``products_as`` where that is given."""
+        found = find_recipe(self.dtype)
+        return (
+            found if not self.products_as else replace(found, quantisation=find_recipe(self.products_as).quantisation)
+        )
+
+    def of_module(self, module: str) -> Shard:
+        """The same shard for products of a module, which may have a recipe of their own."""
+        return self._as(dtype_of_module(self.module_dtypes, module))
+
+    def at_layer(self, index: int) -> Shard:
+        """The same shard in layer ``index``, counted from 0; one behind the last is at the end too."""
+        start, end = self.bf16_ends
+        kept = index < start or (end and index >= self.model.num_layers - end)
+        return self._as("bf16" if kept and self.recipe.quantisation is not None else "")
+
+    def _as(self, dtype: str) -> Shard:
+        """With products of another recipe, all of them; itself where ``dtype`` is empty."""
+        return replace(self, products_as=dtype, module_dtypes=(), bf16_ends=(0, 0)) if dtype else self
 
     @property
     def unquantised(self) -> Shard:
         """The same shard for products that the recipe leaves in its activations' dtype, such as the head's."""
-        return replace(self, dtype=replace(self.recipe, quantisation=None))
+        return replace(self, dtype=replace(self.recipe, quantisation=None), products_as="", module_dtypes=())
 
     @property
     def width(self) -> int:
@@ -131,8 +158,9 @@ class Shard:
     @property
     def masks(self) -> tuple[Mask, ...]:
         """Of attention in the layer at hand, for each sequence of the micro-batch."""
-        documents = self.documents or ((self.seq_len,),) * self.micro_batch
-        return tuple(Mask(documents=d, causal=self.model.causal, window=self.window) for d in documents)
+        documents = self.documents or ((self.seq_len,),)
+        found = tuple(Mask(documents=d, causal=self.model.causal, window=self.window) for d in documents)
+        return found if self.documents else found * self.micro_batch
 
     @property
     def rows(self) -> int:

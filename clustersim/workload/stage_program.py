@@ -162,6 +162,7 @@ def stage_program(
         plan.launch,
         cuda_graphs=plan.cuda_graphs,
         fences=fences,
+        hooked=plan.module_hooks,
         waits_in_layers=plan.wait_layers,
         waits_for_messages=plan.wait_messages,
         waits_for_kernels=plan.wait_kernels,

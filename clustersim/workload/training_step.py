@@ -162,6 +162,8 @@ def shard_of(case: Case, plan: ParallelPlan) -> Shard:
         micro_batch=case.micro_batch,
         seq_len=case.seq_len // plan.sequence_slices,
         dtype=case.dtype if plan.gather_dtype is None else replace(recipe, gathered=plan.gather_dtype),
+        module_dtypes=tuple(plan.module_dtypes),
+        bf16_ends=(plan.bf16_layers_at_start, plan.bf16_layers_at_end),
         gradient_dtype=plan.gradient_dtype or recipe.gradients,
         tp=plan.tp,
         sequence_parallel=bool(plan.sequence_parallel),

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.layers.kernels import memory_pass, weight_cast
-from clustersim.workload.matrix import Matrix, elements, hidden_matrices
+from clustersim.workload.matrix import Matrix
+from clustersim.workload.module_dtypes import by_quantisation
 from clustersim.workload.op import Compute
 from clustersim.workload.optimizer import find_optimizer
 from clustersim.workload.optimizers.copied import copied_adam, copied_checks
@@ -74,8 +75,8 @@ class Weights:
         """
         recipe, shards = find_recipe(self.recipe), self.state_shards
         weights = WIDTH[recipe.weights] * self._part(self.weight_shards)
-        if recipe.quantisation is not None and self.weight_shards == 1:
-            weights += recipe.quantisation.weight_copies_nbytes(elements(hidden_matrices(self.matrices)))
+        if self.weight_shards == 1:
+            weights += sum(own.weight_copies_nbytes(n) for own, n in by_quantisation(recipe, self.matrices).items())
         master = WIDTH[recipe.master] * self._part(shards) if recipe.master else 0
         rule = find_optimizer(self.optimizer)
         state = rule.state_nbytes(self.parameters, recipe=recipe, matrices=self.matrices, shards=shards)

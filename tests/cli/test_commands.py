@@ -95,6 +95,23 @@ class TestShow:
             assert {"launch", "fusion", "update_kernels"} <= shown["sources"].keys()
 
     @pytest.mark.parametrize(
+        ("asked", "first", "number"), [("perturb", "perturb.slow_ranks", 4), ("plan.tp", "plan.tp", 1)]
+    )
+    def test_some_keys(self, call: Callable[..., Any], asked: str, first: str, number: int) -> None:
+        answer = call("show", "keys", asked, "--json").json
+        assert (next(iter(answer)), len(answer)) == (first, number)
+
+    def test_keys_that_there_are_not(self, call: Callable[..., Any]) -> None:
+        answer = call("show", "keys", "perturbb", "--json")
+        assert (answer.code, answer.json["errors"][0]["nearest"]) == (2, "perturb")
+
+    def test_numbers_of_a_part_have_their_units(self, call: Callable[..., Any]) -> None:
+        text = call("show", "gpu", "h100-sxm").out
+        for told in ("3.35 TB/s", "989.4 TFLOP/s", "85.52 GB", " 2 us"):
+            assert told in text
+        assert call("show", "gpu", "h100-sxm", "--json").json["tensor_flop_per_s"]["bf16"] == 989.4e12
+
+    @pytest.mark.parametrize(
         "shown", [("gpu", "h100-sxm"), ("communication", "nccl-h100"), ("job", "llama-2-7b-tp8-dp2"), ("model", "gpt2")]
     )
     def test_a_card_fits_eighty_columns(self, call: Callable[..., Any], shown: tuple[str, str]) -> None:

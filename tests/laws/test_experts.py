@@ -47,7 +47,7 @@ def plans(draw: st.DrawFn) -> dict[str, Any]:
     tp, pp = draw(st.sampled_from([(1, 1), (2, 1), (4, 1), (1, 2), (2, 2)]))
     etp = draw(st.sampled_from([1, tp]))
     ep = draw(st.sampled_from([n for n in (1, 2, 4, 8, 16) if 16 // pp % (n * etp) == 0]))
-    dispatch = draw(st.sampled_from(["all_to_all", "hierarchical", "deepep"]))
+    dispatch = draw(st.sampled_from(["all_to_all", "hierarchical", "deepep", "hybridep"]))
     plan = {
         "tp": tp,
         "pp": pp,

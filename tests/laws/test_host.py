@@ -105,6 +105,15 @@ def test_a_host_that_waits_in_layers_cannot_hide_slow_passes_behind_quick_ones()
     assert ahead < waits < ahead + step_ns(host(), job())
 
 
+def test_hooks_around_modules_hold_up_a_host_that_is_late() -> None:
+    call = 5e-5
+    times = {"layer": call, "layer_backward": call, "hook": 3 * call, "hook_backward": call}
+    plain, hooked = (step_ns(host(**times), job(launch="layers", module_hooks=on)) for on in (False, True))
+    modules = 8 * (3 * (6 * MODEL.num_layers + 3) + 10 * MODEL.num_layers + 4)
+    # the last calls of a step are still to be made when the device has nothing left to run
+    assert hooked - plain == pytest.approx(modules * call * 1e9, rel=0.02)
+
+
 def test_graphs_free_the_host() -> None:
     times = {"operator": 2e-5, "operator_backward": 2e-5, "compiled": 1e-5, "entry": 2e-5, "graph": 4e-6}
     times |= {"layer": 3e-5, "layer_backward": 3e-5, "module": 4e-5, "module_backward": 4e-5}
@@ -119,6 +128,7 @@ def test_graphs_free_the_host() -> None:
             *PLANS,
             {"dp": 2, "tp": 2},
             {"pp": 2, "dp": 2, "wait_layers": True},
+            {"dp": 2, "zero": 3, "module_hooks": True},
             {"pp": 2, "dp": 2, "wait_messages": True},
             {"pp": 2, "dp": 2, "wait_kernels": True},
         ]

@@ -75,7 +75,7 @@ def test_rows_that_cannot_be_compared_are_kept_aside(tmp_path: Path) -> None:
     ]
     kept, unused, _ = collective_rows.read(write(tmp_path, HEADER, *rows, GOOD))
     assert [row.id for row in kept] == ["a-1"]
-    assert [(row.line, row.id, row.reason) for row in unused] == [
+    assert [(row.line, row.id, row.reasons[0]) for row in unused] == [
         (2, "b", "no size"),
         (3, "c", "no time"),
         (4, "d", "no number of ranks"),
@@ -83,6 +83,7 @@ def test_rows_that_cannot_be_compared_are_kept_aside(tmp_path: Path) -> None:
         (6, "f", "moe_dispatch is not a collective that is modelled"),
         (7, "g", "no size"),
     ]
+    assert [row.reasons for row in unused[:2]] == [("no size", "no time"), ("no time",)]
     assert (unused[4].given["collective"], unused[4].given["busbw_GBps"]) == ("moe_dispatch", "480")
 
 

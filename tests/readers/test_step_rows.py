@@ -44,9 +44,34 @@ def test_every_fault_at_once(tmp_path: Path) -> None:
         "line 2, column gpus",
         "line 2, column layers",
         "line 3, column value",
+        "line 3, column gated_mlp",
         "line 3, column id",
         "line 4, column value",
     ]
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "nearest"),
+    [
+        ("year", "99999", 2100),
+        ("year", "99", 2000),
+        ("zero_stage", "4", 3),
+        ("gated_mlp", "7", 1),
+        ("hidden", "-4096", 1),
+        ("layers", "1e40", 2**53),
+        ("gpus", "7.6", 8),
+        ("gpus", "eight", None),
+    ],
+)
+def test_counts_out_of_range_have_a_nearest(tmp_path: Path, column: str, text: str, nearest: int | None) -> None:
+    names = ("source", "hardware", "metric", "value", "unit", "gpus")
+    given = dict.fromkeys(names, "1") | {column: text}
+    file = tmp_path / "steps.csv"
+    file.write_text(f"{','.join(given)}\n{','.join(given.values())}\n")
+    with pytest.raises(BadInput) as error:
+        step_rows.read(file)
+    (fault,) = error.value.faults
+    assert (fault.key, fault.value, fault.nearest) == (f"line 2, column {column}", text, nearest)
 
 
 def test_a_table_of_something_else(tmp_path: Path) -> None:

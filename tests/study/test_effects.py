@@ -47,6 +47,11 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         ("vector", ONE_NODE, False),
         ("vector", ONE_NODE | {"plan.attention": "unfused", "seq_len": 100}, True),
     ],
+    "plan.cuda_graphs": [
+        (("attn",), ONE_NODE, False),
+        (("moe_router", "moe_preprocess"), ONE_NODE | {"plan.launch": "modules"}, False),
+        (("attn",), ONE_NODE | {"plan.launch": "modules"}, True),
+    ],
     "plan.axis_order": [
         (("dp", "tp", "cp", "pp"), ONE_NODE, False),
         (("dp", "tp", "cp", "pp"), TWO_NODES | {"plan.tp": 2}, True),
@@ -220,6 +225,17 @@ def test_a_fabric_that_no_group_crosses(tiny: JobSetup) -> None:
     )
     result = run_point(replace(point, job=replace(point.job, families=apart)))
     assert "fabric.oversubscription: no effect: no process group spans two nodes" in result.warnings
+
+
+def test_what_a_list_has_in_vain_is_told(tiny: JobSetup) -> None:
+    given = {"plan.launch": "layers", "plan.cuda_graphs": ("attn", "moe_router", "attn", "mlp")}
+    told = [
+        warning for warning in run_point(tiny.with_values(given)).warnings if warning.startswith("plan.cuda_graphs")
+    ]
+    assert told == [
+        "plan.cuda_graphs: attn is there 2 times: no effect beyond the first",
+        "plan.cuda_graphs: moe_router: no effect: the job has none",
+    ]
 
 
 def test_a_default_that_is_stated_is_not_told(tiny: JobSetup) -> None:

@@ -85,6 +85,7 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     ],
     "plan.wait_norm": [(True, {}, False), (True, {"plan.launch": "modules"}, True)],
     "plan.wait_layers": [(True, {}, False), (True, {"plan.launch": "modules"}, True)],
+    "plan.module_hooks": [(True, {}, False), (True, {"plan.launch": "layers"}, True)],
     "plan.wait_messages": [
         (True, {}, False),
         (True, {"plan.launch": "modules"}, False),
@@ -101,6 +102,13 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "plan.loss": [("fused", {}, True)],
     "plan.clip": [(False, {}, True)],
     "plan.update_kernels": [("foreach", {}, True)],
+    "plan.module_dtypes": [
+        (("attention:bf16",), {}, False),
+        (("attention:bf16",), {"dtype": "fp8_current"}, True),
+        (("experts:bf16",), {"dtype": "fp8_current"}, False),
+    ],
+    "plan.bf16_layers_at_start": [(1, {}, False), (1, {"dtype": "fp8_current"}, True)],
+    "plan.bf16_layers_at_end": [(1, {}, False), (1, {"dtype": "fp8_current"}, True)],
     "plan.etp": [(2, {}, False)],
     "plan.capacity_factor": [(1.0, {}, False)],
     "plan.token_imbalance": [("zipf:1", {}, False)],

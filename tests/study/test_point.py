@@ -130,3 +130,12 @@ def test_notes_of_a_reader_are_warnings_of_the_run(tiny: JobSetup) -> None:
     result = run_point(tiny.with_values({"model": "llama-2-7b", "nodes": 1, "plan.tp": 8, "plan.pp": 1}))
     assert result.inputs["settings"]["plan.dp"] == 1
     assert result.inputs["cards"].keys() >= {"model/llama-2-7b", "topology/dgx-h100", "gpu/h100-sxm", "nic/connectx-7"}
+
+
+def test_a_schedule_that_is_no_name_is_told_once(tiny: JobSetup) -> None:
+    setup = tiny.with_values({"plan.schedule": "{a: 1}"})
+    refused = Fault(key="plan.schedule", value="{a: 1}", rule="is no schedule")
+    for faults in ((), (refused,)):
+        with pytest.raises(BadInput) as error:
+            prepare(setup, faults)
+        assert [fault.key for fault in error.value.faults] == ["plan.schedule"]

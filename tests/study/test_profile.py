@@ -97,6 +97,12 @@ def test_sharding_is_taken_whole_or_not_at_all() -> None:
     assert switches("llama-3-2024", pp=2)["zero"] == 2
 
 
+@pytest.mark.parametrize(("job", "replicas", "hooked"), [({}, 8, True), ({"zero": 2}, 8, None), ({}, 1, None)])
+def test_hooks_go_with_weights_that_are_split(job: dict[str, Any], replicas: int, hooked: bool | None) -> None:
+    for name in ("deepspeed-huggingface-2024", "deepspeed-zero3-2022"):
+        assert switches(name, replicas=replicas, **job).get("module_hooks") is hooked
+
+
 def test_an_attention_kernel_that_the_device_has_not_is_its_usual_one() -> None:
     assert switches("torchtitan-2024")["attention"] == "flash-2"
     assert switches("torchtitan-2024", kernels=("trtllm",))["attention"] == "flash"

@@ -67,6 +67,8 @@ def test_no_rate_is_no_network(text: str) -> None:
         ),
         ("3x200 Gb/s IB", None),
         ("2 Tb/s RoCE", None),
+        ("64x200 Gb/s IB", None),
+        ("999999999 Tb/s", None),
         ("50 Gb/s Ethernet", None),
     ],
 )

@@ -72,3 +72,12 @@ def test_runs_that_are_mostly_pieces_of_saves_say_so(
     run = run_point(tiny.with_values(FINE | {"plan.checkpoint.chunk_bytes": chunk, "steps": 2}))
     told = [note for note in run.warnings if "ops that were played" in note]
     assert bool(told) == expected
+
+
+def test_a_run_of_years_is_refused(tiny: JobSetup) -> None:
+    """Sequences of four thousand million tokens fit in no memory, and keep eight GPUs busy for centuries."""
+    setup = tiny.with_values({"model": "llama-2-7b", "seq_len": 2**24, "micro_batch": 256, "global_batch": 2**15})
+    with pytest.raises(BadInput, match="years at the peak of all 8 GPUs") as error:
+        prepare(setup)
+    assert [fault.key for fault in error.value.faults] == ["global_batch"]
+    prepare(setup.with_values({"seq_len": 2**17}))

@@ -84,6 +84,15 @@ def test_each_refusal_has_its_reason(report: Validation) -> None:
     assert all(not row.reason and not row.detail for row in report.rows if row.status == "predicted")
 
 
+def test_all_that_refuses_a_row_is_told_at_once(tmp_path: Path) -> None:
+    rows = ["a,g,s,abacus,3,16,5,,all_reduce,,1024,60,high", "b,g,s,abacus,1,1,1,,dance,,,60,high"]
+    apart, aside = cs.validate(write(tmp_path, *rows)).rows
+    assert apart.reason == "its numbers of nodes and ranks disagree"
+    assert apart.detail == "16 ranks, 5 on each of 3 nodes; no card stands for the hardware 'abacus'"
+    assert aside.reason == "the collective is not modelled"
+    assert all(part in aside.detail for part in ("dance", "no size", "one rank", "abacus"))
+
+
 def test_payloads_that_cannot_be_counted_are_refused(tmp_path: Path) -> None:
     most = largest_payload(8)
     rows = [f"x{k},g,s,H100,1,8,8,,all_reduce,,{most + k},1e12,high" for k in (0, 1)]

@@ -92,3 +92,11 @@ def test_dropped_copies_are_told(moe: Model) -> None:
     assert "plan.capacity_factor: 25.0% of the copies of tokens are dropped, and counted as model FLOP" in notes
     notes = resolve(case(moe, ep=4, capacity_factor=1.25)).notes
     assert "plan.capacity_factor: 20.0% of the rows of the experts are padding" in notes
+
+
+def test_a_kernel_for_each_expert_of_none_or_one(llama: Model, moe: Model) -> None:
+    assert moe.experts is not None
+    alone = replace(moe, experts=replace(moe.experts, num_experts=16))
+    for model, ep, told in ((llama, 1, True), (alone, 1, False), (alone, 8, False), (alone, 16, True)):
+        notes = resolve(case(model, ep=ep, expert_kernels="each")).notes
+        assert any(note.startswith("plan.expert_kernels: no effect") for note in notes) is told

@@ -12,7 +12,7 @@ import pytest
 
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.check import check
-from clustersim.workload.exchange import Exchange
+from clustersim.workload.exchange import Dispatch, Exchange
 from clustersim.workload.job import Job
 from clustersim.workload.model import Model
 from clustersim.workload.op import Collective, Compute
@@ -69,6 +69,7 @@ PLANS = [
     {"ep": 4, "capacity_factor": 1.0},
     {"ep": 4, "token_imbalance": "zipf:1"},
     {"ep": 4, "dispatch": "deepep"},
+    {"ep": 4, "dispatch": "hybridep"},
     {"ep": 4, "cp": 2},
 ]
 
@@ -314,3 +315,20 @@ def test_how_tokens_are_sent_changes_nothing_where_none_is(moe: Model, plan: dic
     assert one.ops == two.ops
     for name in ("op", "stream", "edges", "memory"):
         assert np.array_equal(getattr(one, name), getattr(two, name))
+
+
+def test_hybridep_tells_all_ranks_the_experts_of_every_token(moe: Model) -> None:
+    """A byte for each of a rank's tokens, all experts and all ranks, where DeepEP tells counts of 8 bytes an expert."""
+
+    def told(dispatch: Dispatch) -> dict[str, set[float]]:
+        arrays = step(moe, ep=4, dispatch=dispatch, launch="modules").programs[0].arrays()
+        found: dict[str, set[float]] = {}
+        for op in arrays.ops:
+            if isinstance(op, Collective) and op.axis == "ep":
+                found.setdefault(op.name, set()).add(op.nbytes)
+        return found
+
+    one, other = told("deepep"), told("hybridep")
+    assert one.pop("all-gather token counts") == {8 * E * 4}
+    assert other.pop("all-gather routing maps") == {S * E * 4}
+    assert one == other

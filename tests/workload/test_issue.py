@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clustersim.workload.exchange import Dispatch
 from clustersim.workload.host_calls import LAUNCHES
 from clustersim.workload.issue import issue
 from clustersim.workload.job import Job
-from clustersim.workload.layers.dispatch import TOKEN_COUNTS
+from clustersim.workload.layers.dispatch import ROUTING_MAPS, TOKEN_COUNTS
 from clustersim.workload.model import Model
 from clustersim.workload.op import Collective, Compute, HostLaunch
 from clustersim.workload.plan import ParallelPlan
@@ -20,7 +21,7 @@ from clustersim.workload.training_step import training_step
 
 HOSTS = [launching for launching in LAUNCHES if launching != "none"]
 KINDS = ("forward", "backward", "experts", "experts_backward", "operators", "collectives", "compiled", "entries")
-KINDS += ("graphs", "waits")
+KINDS += ("graphs", "waits", "hooks", "hooks_backward")
 PLANS: list[dict[str, Any]] = [
     {"dp": 2},
     {"dp": 2, "fsdp": True, "recompute": "full"},
@@ -228,14 +229,15 @@ def test_a_host_that_waits_for_kernels_issues_them_in_turn(
         assert waited >= set(range(min(last)))
 
 
-def test_counts_of_tokens_are_read_before_tokens_are_sent() -> None:
+@pytest.mark.parametrize(("dispatch", "name"), [("all_to_all", TOKEN_COUNTS), ("hybridep", ROUTING_MAPS)])
+def test_what_tells_of_tokens_is_read_before_they_are_sent(dispatch: Dispatch, name: str) -> None:
     from clustersim.library.model import load_model
 
     model = load_model("mixtral-8x7b")
-    plan = ParallelPlan(dp=2, ep=2, launch="modules")
+    plan = ParallelPlan(dp=2, ep=2, dispatch=dispatch, launch="modules")
     job = training_step(model, plan, global_batch=2, micro_batch=1, seq_len=128)
     arrays = job.programs[0].arrays()
-    counts = [k for k in range(len(arrays)) if arrays.ops[arrays.op[k]].name == TOKEN_COUNTS]
+    counts = [k for k in range(len(arrays)) if arrays.ops[arrays.op[k]].name == name]
     read = {int(b) for b, a in arrays.edges if isinstance(arrays.ops[arrays.op[a]], HostLaunch)}
     assert len(counts) == model.num_layers
     assert read >= set(counts)
@@ -291,6 +293,24 @@ def test_a_host_that_waits_in_layers_stops_before_each_mlp(gpt: Model) -> None:
             for j, op in enumerate(ops[: awaited + 1])
             if isinstance(op, Compute) and arrays.phases[arrays.phase[j]] == "forward"
         )
+
+
+def test_hooks_go_around_what_has_weights_each_time_that_it_runs(gpt: Model) -> None:
+    plain, hooked = (
+        calls(step(gpt, dp=1, attention="unfused", recompute="full", launch="layers", module_hooks=on).programs[0])
+        for on in (False, True)
+    )
+    # a layer: two norms and four products, not those of scores, forward and again; beside layers an embedding, a norm
+    # and a head
+    assert hooked["hooks"] == 8 * (2 * 6 * gpt.num_layers + 3)
+    assert hooked["hooks_backward"] == 8 * (10 * gpt.num_layers + 4)
+    assert hooked - Counter({"hooks": hooked["hooks"], "hooks_backward": hooked["hooks_backward"]}) == plain
+
+
+def test_what_a_graph_holds_has_no_hooks(gpt: Model) -> None:
+    program = step(gpt, dp=1, launch="layers", module_hooks=True, cuda_graphs=("attn",)).programs[0]
+    # two products of the MLP remain in a layer
+    assert calls(program)["hooks"] == 8 * (2 * gpt.num_layers + 3)
 
 
 def calls_before(program: Program, host: int) -> Counter[str]:

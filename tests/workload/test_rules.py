@@ -65,6 +65,14 @@ ONE_FAULT: list[tuple[dict[str, Any], dict[str, Any], str, Any, str]] = [
     ({"pp": 2, "vpp": 2, "schedule": "1f1b"}, {}, "plan.schedule", "interleaved", "2 chunks a stage"),
     ({"pp": 2, "schedule": "interleaved"}, {}, "plan.schedule", "1f1b", "needs vpp above 1"),
     ({"dp": 5}, {}, "global_batch", 60, "multiple of dp 5 x micro_batch 2 = 10"),
+    ({}, {"seq_len": 2**41}, "seq_len", 2**46 // 256, "too many bytes to be counted"),
+    (
+        {},
+        {"micro_batch": 2**20, "global_batch": 2**21, "seq_len": 2**20},
+        "micro_batch",
+        2**26 // 256,
+        "with seq_len 1048576",
+    ),
     ({"pp": 3, "vpp": 2}, {}, "global_batch", 66, "gives 32 micro-batches a replica"),
     ({"gradient_dtype": "fp16"}, {}, "plan.gradient_dtype", "bf16", "fp32 or the training dtype bf16"),
 ]

@@ -37,6 +37,8 @@ def launch_cost(op: HostLaunch, cpu: CPU, slowdown: float) -> LocalCost:
         (f"{forward}_backward", op.backward),
         ("expert", op.experts),
         ("expert_backward", op.experts_backward),
+        ("hook", op.hooks),
+        ("hook_backward", op.hooks_backward),
         ("operator", op.operators),
         ("collective", op.collectives),
         ("compiled", op.compiled),

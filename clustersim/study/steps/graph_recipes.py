@@ -20,6 +20,7 @@ _SCOPES: tuple[tuple[tuple[str, ...], tuple[str, ...], str, tuple[str, ...]], ..
     (("summary 26",), ("nemotron_3_super", "gb200"), _NEMOTRON, _HYBRID),
     (("summary 26", "verification card"), ("nemotron_3_super", "gb300"), _NEMOTRON, _HYBRID),
     (("summary 26",), ("nemotron_3_super", "b300 (dgx"), _NEMOTRON, _HYBRID),
+    (("summary 26",), ("nemotron_3_super", "b200 (dgx", "nvfp4"), _NEMOTRON, _HYBRID),
     (("verification card",), ("nemotron_3_nano", "gb300"), _NEMOTRON, _HYBRID),
     (("summary 26",), ("nemotron_3_nano", "h100"), _NEMOTRON, ("mamba",)),
     (_FIRST, ("deepseek", "gb200"), _DEEPSEEK, _ATTENTION),

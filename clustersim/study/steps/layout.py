@@ -12,9 +12,8 @@ from clustersim.readers.step_rows import StepRow
 from clustersim.study.profile import Profile
 from clustersim.study.steps.offload import offload_of
 from clustersim.study.steps.refusal import RefusedError
+from clustersim.study.steps.sharding import sharding_of
 from clustersim.workload.plan import ParallelPlan
-from clustersim.workload.precision import WIDTH
-from clustersim.workload.sharding import ZeroWithin
 
 __all__ = ["LAYER_METRICS", "LAYER_TIME", "MEMORY_METRICS", "Layout", "layout_of"]
 
@@ -34,9 +33,6 @@ soon as 1F1B does (``scheduler/algorithms/zerobubble.py``), as ZB-H1."""
 
 _CP_EP = re.compile(r"\bCP (\d+), EP (\d+)\b")
 """How notes of tables without such columns give cp and ep."""
-
-_WITHIN = re.compile(r"zero-1 within (\d+)", re.IGNORECASE)
-"""How sources say that neighbours share one copy of the optimizer state, and all sum their gradients."""
 
 _ROUNDED = 0.05
 """Part of a batch by which it may miss whole micro-batches on every replica: published ones are round numbers."""
@@ -115,7 +111,7 @@ def layout_of(
         **degrees,
         "ep": row.ep or _noted(row)[1],
         "sequence_parallel": _sequence_parallel(row, profile) if degrees["tp"] > 1 else None,
-        **_sharding(row, profile, degrees, assumed),
+        **sharding_of(row, profile, degrees["dp"] * degrees["cp"], assumed),
         **({} if "recompute" in recipe else _recompute(row, profile, assumed)),
         **_schedule(row, degrees, assumed),
         **offloaded,
@@ -220,36 +216,6 @@ def _sequence_parallel(row: StepRow, profile: Profile) -> bool:
     if "no sp" in text or row.sequence_parallel == "no" or "without sequence parallel" in row.notes.lower():
         return False
     return True if "sequence parallel" in text or row.sequence_parallel == "yes" else profile.sequence_parallel
-
-
-def _sharding(row: StepRow, profile: Profile, degrees: dict[str, int], assumed: list[str]) -> dict[str, Any]:
-    """zero, fsdp, hsdp, reshard and the dtype of gradients."""
-    text = row.sharding.lower()
-    ranks = degrees["dp"] * degrees["cp"]
-    found: dict[str, Any] = {}
-    within = _WITHIN.search(text)
-    if "zero-2 style" in text:
-        found["zero"] = 2
-    elif "fsdp" in text or "full_shard" in text or "shard_grad_op" in text:
-        found["fsdp"] = True
-        if "shard_grad_op" in text:
-            found["reshard"] = False
-        if "fsdp 128" in text and ranks > 128:
-            found["hsdp"] = 128
-    elif within is not None and row.zero_stage in (1, None):
-        width = WIDTH["bf16"]
-        found |= {"sharding": ZeroWithin(inner=int(within[1]), weight=width, gradient=width), "gradient_dtype": "bf16"}
-        assumed.append("sharding: gradients summed over all ranks in the weights' dtype, as InternEvo does")
-    elif row.zero_stage is not None:
-        found["zero"] = row.zero_stage
-    else:
-        found["zero"] = profile.zero
-        assumed.append(f"sharding: zero {profile.zero}, the profile's")
-    if "within" in text and "sharding" not in found:
-        assumed.append(f"sharding: over all {ranks} ranks; published as {row.sharding!r}")
-    if ranks == 1:
-        found = {"zero": 0}
-    return found
 
 
 def _recompute(row: StepRow, profile: Profile, assumed: list[str]) -> dict[str, Any]:

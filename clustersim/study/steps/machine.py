@@ -7,14 +7,17 @@ from functools import cache
 from typing import Any
 
 from clustersim.faults import BadInput
-from clustersim.library.topologies import fabric_of, load_topology
+from clustersim.library.topologies import load_topology
 from clustersim.readers.step_rows import StepRow
-from clustersim.study.published_network import read_network
+from clustersim.study.networks import network_of
 from clustersim.study.steps.published_hardware import find_card
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.topology.topology import Topology
 
-__all__ = ["Machine", "attention_kernels", "machine_of"]
+__all__ = ["Machine", "attention_kernels", "machine_of", "one_node"]
+
+_HELD = ("peak memory", "max_memory_allocated")
+"""Metrics that are bytes of a GPU [GiB]."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,6 +52,18 @@ class Machine:
         return [r // self.ranks_per_node * size + r % self.ranks_per_node for r in range(num_ranks)]
 
 
+def one_node(row: StepRow) -> Topology:
+    """A node of a row's hardware, or a scale-up domain of several.
+
+    Raises
+    ------
+    RefusedError
+        when no card stands for it
+    """
+    card, changes = find_card(row)
+    return _load(card, 1, tuple(changes.items()))
+
+
 def attention_kernels(row: StepRow) -> frozenset[str]:
     """Attention kernels whose times are known on a row's GPU.
 
@@ -57,8 +72,7 @@ def attention_kernels(row: StepRow) -> frozenset[str]:
     RefusedError
         when no card stands for its hardware
     """
-    card, changes = find_card(row)
-    models = _load(card, 1, tuple(changes.items())).gpus[0].kernels
+    models = one_node(row).gpus[0].kernels
     return frozenset() if models is None else frozenset(models.attention)
 
 
@@ -88,17 +102,18 @@ def machine_of(row: StepRow, num_ranks: int) -> tuple[Machine, list[str], bool]:
         per_node = -(-num_ranks // row.nodes)
     nodes = -(-num_ranks // per_node)
     assumptions = [f"card: {card} stands for {row.hardware}"]
+    held, capacity = row.value if row.metric in _HELD else 0.0, one_node(row).gpus[0].memory_bytes / 2**30
+    if held > capacity:
+        assumptions.append(f"card: its GPUs have {capacity:.1f} GiB, less than the row says is held")
+    if num_ranks % per_node:
+        assumptions.append(f"gpus: {per_node} on each node but the last")
     known = nodes == 1
     if nodes > 1:
-        fabric = fabric_of(card, **changes)
-        network = read_network(row.interconnect, size)
-        other = network.changes(fabric, size) if network and fabric else None
-        changes = {**changes, **(other or {})}
-        known = other is not None
-        if not known:
-            assumptions.append(f"network: that of {card} is taken; published as {row.interconnect!r}")
-        elif network and network.node_gbits is None:
-            assumptions.append(f"network: as many ports a node as {card} has; published as {row.interconnect!r}")
+        between = network_of(row.interconnect, card, changes, size)
+        changes = {**changes, **between.changes}
+        known = between.known
+        if not (known and between.ports_told):
+            assumptions.append(f"network: {between.told}")
     machine = Machine(card=card, nodes=nodes, ranks_per_node=per_node, changes=tuple(changes.items()))
     try:
         machine.topology()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from clustersim.readers.step_rows import StepRow
@@ -10,6 +9,7 @@ from clustersim.study.steps.layer_metric import layer_metric
 from clustersim.study.steps.layout import LAYER_METRICS, LAYER_TIME, MEMORY_METRICS
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.study.steps.reserved import cached_nbytes
+from clustersim.study.steps.share import NARROW, SHARE
 from clustersim.study.steps.step_job import MeasuredStep
 from clustersim.study.steps.timing import StepTime, step_time
 
@@ -41,12 +41,6 @@ _RATES = {
 }
 """How the unit of a rate begins."""
 
-_PEAK = re.compile(r"(?P<of>percent|%|fraction)(?: of (?P<peak>[\d.]+) TFLOP/s)?")
-"""A share of a peak; where none is told, of the GPU's dense 16-bit peak."""
-
-_EIGHT = re.compile(r"fp8|float8|fp4|float4|int8", re.I)
-"""Precisions of which some count shares of their own peak, some of that of 16 bits."""
-
 
 def metric_faults(row: StepRow) -> None:
     """Refuse a metric, a unit or a quantity that no step tells.
@@ -68,8 +62,8 @@ def metric_faults(row: StepRow) -> None:
         raise RefusedError("metric", told)
     if row.metric == _RATIO and row.unit != "x":
         raise RefusedError("metric", told)
-    share = _PEAK.match(row.unit)
-    if row.metric in ("mfu", "hfu") and (share is None or (share["peak"] is None and _EIGHT.search(row.precision))):
+    share = SHARE.match(row.unit)
+    if row.metric in ("mfu", "hfu") and (share is None or (share["peak"] is None and NARROW.search(row.precision))):
         raise RefusedError("metric", f"{told}: of which peak is not told")
 
 
@@ -101,10 +95,10 @@ def in_metric(measured: MeasuredStep, step: StepTime) -> float:
     if row.metric.startswith("samples_per_s"):
         return job.global_batch / seconds / over
     rate = _flops(measured, step) / seconds / job.num_ranks / 1e12
-    share = _PEAK.match(row.unit)
+    share = SHARE.match(row.unit)
     if share is None:
         return rate
-    peak = float(share["peak"] or job.machine.topology().gpus[0].flop_per_s("bf16") / 1e12)
+    peak = float(share["peak"] or job.machine.topology().gpus[0].flop_per_s("fp16") / 1e12)
     return rate / peak * (1 if share["of"] == "fraction" else 100)
 
 

@@ -13,6 +13,7 @@ from clustersim.garbage import uncollected
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.steps.metric import metric_faults
 from clustersim.study.steps.refusal import RefusedError
+from clustersim.study.steps.refusals import refusals
 from clustersim.study.steps.smallest import placed
 from clustersim.study.steps.step_job import MeasuredStep, StepJob
 from clustersim.study.steps.timing import StepTime, step_time
@@ -33,7 +34,7 @@ class StepOutcome:
     step : StepTime, optional
         None where it was refused
     reason, detail : str
-        why it was refused; empty where it was not
+        why it was refused, and all that is wrong with it; empty where it was not
     """
 
     row: StepRow
@@ -85,7 +86,8 @@ def _placed(row: StepRow) -> StepOutcome:
         metric_faults(row)
         return StepOutcome(row=row, measured=placed(row))
     except RefusedError as refusal:
-        return StepOutcome(row=row, reason=refusal.reason, detail=refusal.detail)
+        details = dict.fromkeys((refusal.detail, *(other.detail for other in refusals(row))))
+        return StepOutcome(row=row, reason=refusal.reason, detail="; ".join(details))
 
 
 def _told(outcome: StepOutcome, time: StepTime | RefusedError) -> StepOutcome:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from clustersim.readers.step_rows import StepRow
+from clustersim.study.steps.expert_recipes import EXPERT_RECIPES
+from clustersim.study.steps.gpt_recipes import GPT_RECIPES
 from clustersim.study.steps.graph_recipes import GRAPH_RECIPES
 from clustersim.study.steps.offload_recipes import OFFLOAD_RECIPES
 from clustersim.study.steps.recipe import LAYOUT, Recipe
+from clustersim.workload.fusion import FUSED
 
 __all__ = ["recipe_of"]
 
@@ -27,7 +30,7 @@ def recipe_of(row: StepRow) -> tuple[StepRow, dict[str, Any], tuple[str, ...], b
     switches: dict[str, Any] = {}
     assumptions = []
     published = True
-    for recipe in (*_RECIPES, *GRAPH_RECIPES, *OFFLOAD_RECIPES):
+    for recipe in (*_RECIPES, *EXPERT_RECIPES, *GPT_RECIPES, *GRAPH_RECIPES, *OFFLOAD_RECIPES):
         if not recipe.fits(row):
             continue
         row, given = recipe.filled(row)
@@ -50,6 +53,13 @@ def _card(name: str, path: str, *, seq_len: int = 4096, **columns: int) -> Recip
     whole = {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "micro_batch": 1, "seq_len": seq_len} | columns
     return Recipe(words=("verification card", f"recipe {name}"), columns=whole, origin=f"{_BRIDGE}/{path}, {name}")
 
+
+_WHOLE_GRAPHS = (
+    ("megatron bridge performance summary 26.06", "mxfp8"),
+    ("megatron bridge performance summary 26.08", "mxfp8"),
+    ("verification card", "fp8mx_config"),
+)
+"""Sources and precisions whose recipes for NVL72 capture a whole step as a graph."""
 
 _RECIPES: tuple[Recipe, ...] = (
     Recipe(
@@ -137,11 +147,7 @@ _RECIPES: tuple[Recipe, ...] = (
             origin=f"{_CONFIGS}/{path}: cuda_graph_impl full_iteration, one launch a step, moe_a2a_overlap and "
             "NVTE_CUTEDSL_FUSED_GROUPED_MLP; Megatron-Bridge pull requests 3983, 4226 and 4249",
         )
-        for source, precision in (
-            ("megatron bridge performance summary 26.06", "mxfp8"),
-            ("megatron bridge performance summary 26.08", "mxfp8"),
-            ("verification card", "fp8mx_config"),
-        )
+        for source, precision in _WHOLE_GRAPHS
         for gpu in ("gb200", "gb300")
         for model, path in (
             ("deepseek_v3", "deepseek/deepseek_workload_base_configs.py"),
@@ -149,6 +155,16 @@ _RECIPES: tuple[Recipe, ...] = (
             ("qwen3_30b", "qwen/qwen3_llm_pretrain.py"),
             ("gpt_oss_120b", "gpt_oss/gpt_oss_workload_base_configs.py"),
         )
+    ),
+    *(
+        Recipe(
+            words=(source, "gpt_oss_120b", gpu, precision),
+            switches={"fusion": (*FUSED, "clamp", "expert_bias")},
+            origin="Transformer Engine transformer_engine/pytorch/ops, ScaledClampedQGeGLU biases of GroupedLinear; "
+            "assumed for these rows: a graph of the whole step, which they capture, holds no copy of a number",
+        )
+        for source, precision in _WHOLE_GRAPHS
+        for gpu in ("gb200", "gb300")
     ),
     Recipe(
         words=("megatron bridge performance summary", "qwen3_235b", "h100"),
@@ -201,6 +217,22 @@ _RECIPES: tuple[Recipe, ...] = (
         words=("megatron bridge performance summary", "nemotron_3_nano", "h100", "fp8"),
         switches={"recompute": "selective", "recompute_modules": ("norm", "core", "moe")},
         origin=f"{_CONFIGS}/nemotronh/nemotron_3_workload_base_configs.py",
+    ),
+    *(
+        Recipe(
+            words=words,
+            switches={
+                "module_dtypes": ("attention:bf16", "latent:bf16", "mamba_out:mxfp8", "mtp:bf16"),
+                "bf16_layers_at_end": 14,
+            },
+            origin="Megatron-Bridge training/mixed_precision.py, nemotron_3_super_bf16_with_nvfp4_mixed, and "
+            f"{_CONFIGS}/nemotronh, te_quant.cfg, by arXiv 2604.12374: attention, latent projections and multi-token "
+            "prediction in bf16, Mamba's output projections in MXFP8",
+        )
+        for words in (
+            ("megatron bridge performance summary", "nemotron_3_super", "nvfp4"),
+            ("verification card", "nemotron_3_super", "nvfp4_config"),
+        )
     ),
     Recipe(
         words=("megatron bridge performance summary", "token-drop"),
@@ -289,8 +321,14 @@ _RECIPES: tuple[Recipe, ...] = (
     Recipe(
         words=("primus", "mi355x", "qwen3_235b"),
         columns={"micro_batch": 4, "global_batch": 1024, "seq_len": 4096},
-        origin=f"{_PRIMUS}/MI355X/qwen3_235B_A22B-BF16-pretrain.yaml, 8192 sequences on 32 nodes; assumed: as many a "
-        "node on 4",
+        switches={
+            "recompute": "full",
+            "recompute_method": "block",
+            "recompute_layers": 3,
+            "gradient_dtype": "bf16",
+        },
+        origin=f"{_PRIMUS}/MI355X/qwen3_235B_A22B-BF16-pretrain.yaml, 8192 sequences on 32 nodes, full recompute of "
+        "3 layers, main_grads_dtype bf16; assumed: as many sequences a node on 4",
     ),
 )
 """In the order in which they fill."""

@@ -11,7 +11,7 @@ from clustersim.study.steps.layout import LAYER_TIME, layout_of
 from clustersim.study.steps.machine import Machine, attention_kernels, machine_of
 from clustersim.study.steps.number_format import dtype_of
 from clustersim.study.steps.packed import documents_of
-from clustersim.study.steps.published_hardware import find_card
+from clustersim.study.steps.possible import check_numbers
 from clustersim.study.steps.recipes import recipe_of
 from clustersim.study.steps.refusal import REASONS, RefusedError
 from clustersim.study.steps.shape import model_of
@@ -124,7 +124,7 @@ def place(row: StepRow) -> MeasuredStep:
     told = card_job(row)
     if told is not None:
         return _of_card(row, told, profile)
-    find_card(row)
+    check_numbers(row)
     own = row
     row, switches, by_recipe, published = recipe_of(row)
     try:

@@ -57,7 +57,7 @@ _MEANING = {
     "layout": "neither degrees nor a recipe are published: the fewest GPUs a replica that hold it",
     "adapters": "which matrices have adapters, and of what rank, is not published",
     "model": "a card, or a kind of model, gives what the row's columns do not",
-    "network": "the network is not known, that of the card is taken",
+    "network": "the network, or how many ports it has, is not certain; what is not told is the card's",
     "precision": "the number format is not published, or its name means more than one",
     "batch": "the micro-batch is not published, the whole batch is one, or it is no whole number a replica",
     "recompute": "what is recomputed is not published, or not exactly what is simulated",

@@ -67,6 +67,8 @@ class Block:
         weights of experts on this rank, which only ranks with the same experts hold; not in ``parameters``
     frozen_parameters : int
         weights on this rank that are not trained; in neither of the others
+    dtype : str
+        recipe whose operands the products have that read its input; empty: the job's
     matrices : tuple[Matrix, ...]
         of the parameters, those that are matrices; query, key and value and gate and up each by itself
     gathers : bool
@@ -94,6 +96,7 @@ class Block:
     expert_parameters: int = 0
     frozen_parameters: int = 0
     expert_matrices: tuple[Matrix, ...] = ()
+    dtype: str = ""
     matrices: tuple[Matrix, ...] = ()
     gathers: bool = False
     reduces: bool = False

@@ -185,4 +185,5 @@ class Core:
             batch=sequences * self.heads,
             form=self.shard.attention_form,
             backward=backward,
+            dropout=self.shard.dropout,
         )

@@ -8,22 +8,28 @@ from clustersim.workload.op import Collective
 from clustersim.workload.shape.experts import Experts
 from clustersim.workload.shard import Shard
 
-__all__ = ["TOKEN_COUNTS", "back", "counts", "gather_copies", "scatter_copies", "there"]
+__all__ = ["ROUTING_MAPS", "TOKEN_COUNTS", "back", "counts", "gather_copies", "scatter_copies", "there"]
 
 
 TOKEN_COUNTS = "all-gather token counts"
-"""What the host reads before it can size the exchange that follows."""
+ROUTING_MAPS = "all-gather routing maps"
+"""What the host reads, or what comes of it, before it can size the exchange that follows."""
 
 
-def counts(experts: Experts, share: ExpertShard) -> Collective:
+def counts(shard: Shard, experts: Experts, share: ExpertShard) -> Collective:
     """All-gather of how many copies each rank has for each expert, 8 bytes each: without it none can receive.
+
+    HybridEP gathers the whole map in its place, a byte for each token and each of all experts. Left out: the pass over
+    it, beside other kernels, that finds where each token goes.
 
     References
     ----------
-    Megatron-Core, ``moe/token_dispatcher.py``, preprocess of the all-to-all dispatcher.
+    Megatron-Core, ``moe/token_dispatcher.py``, preprocess of the all-to-all dispatcher; DeepEP, branch hybrid-ep,
+    ``csrc/hybrid_ep/executor/executor.cu``, ``allgather_routing_map``.
     """
-    nbytes = 8 * experts.num_experts * share.ep
-    return Collective(name=TOKEN_COUNTS, kind="all_gather", slot="ep", nbytes=nbytes, axis="ep")
+    name, width = (ROUTING_MAPS, shard.rows) if share.gathers_maps else (TOKEN_COUNTS, 8)
+    nbytes = width * experts.num_experts * share.ep
+    return Collective(name=name, kind="all_gather", slot="ep", nbytes=nbytes, axis="ep")
 
 
 def there(shard: Shard, share: ExpertShard, what: str, *, quantised: bool = False) -> Collective:

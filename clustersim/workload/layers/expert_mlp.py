@@ -5,6 +5,7 @@ from __future__ import annotations
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.expert_shard import ExpertShard
 from clustersim.workload.layers.expert_activations import activation_input_nbytes
+from clustersim.workload.layers.expert_operators import CLAMPED, clamps, is_clamped_apart, output_biases
 from clustersim.workload.layers.grouped import grouped
 from clustersim.workload.layers.kernels import linear, linear_input_gradient, linear_weight_gradient, memory_pass
 from clustersim.workload.layers.writing import Writing
@@ -36,7 +37,8 @@ def expert_parameters(shard: Shard, experts: Experts, share: ExpertShard) -> int
 
 def expert_input(shard: Shard, experts: Experts, share: ExpertShard, *, cast: bool = True) -> tuple[Kernel, ...]:
     """The first product of every expert."""
-    return grouped(linear, shard, *expert_matrices(shard, experts, share)[0], share.tokens, cast=cast)
+    own = shard.of_module("experts")
+    return grouped(linear, own, *expert_matrices(shard, experts, share)[0], share.tokens, cast=cast)
 
 
 def expert_activation(shard: Shard, experts: Experts, share: ExpertShard, *, backward: bool = False) -> Kernel:
@@ -45,7 +47,8 @@ def expert_activation(shard: Shard, experts: Experts, share: ExpertShard, *, bac
     What it reads is written once more, quantised, where it is kept so.
     """
     (_, wide), (ffn, _) = expert_matrices(shard, experts, share)
-    return activation_pass(shard, share, read=share.received * wide, written=share.received * ffn, backward=backward)
+    own = shard.of_module("experts")
+    return activation_pass(own, share, read=share.received * wide, written=share.received * ffn, backward=backward)
 
 
 def activation_pass(shard: Shard, share: ExpertShard, *, read: int, written: int, backward: bool) -> Kernel:
@@ -66,17 +69,19 @@ def write_experts(
     int
         number of the piece
     """
-    outward = expert_matrices(shard, experts, share)[1]
+    outward, shard = expert_matrices(shard, experts, share)[1], shard.of_module("experts")
     quantised = shard.recipe.quantisation is not None and share.fp8_dispatch
-    return writing.kernels(
-        "experts forward",
-        *_sorted(shard, share),
-        *expert_input(shard, experts, share, cast=not quantised),
+    first = (*_sorted(shard, share), *expert_input(shard, experts, share, cast=not quantised))
+    second = (
         expert_activation(shard, experts, share),
         *grouped(linear, shard, *outward, share.tokens),
+        *output_biases(shard, experts, share),
         *_sorted(shard, share),
-        after=after,
     )
+    if not is_clamped_apart(shard, experts):
+        return writing.kernels("experts forward", *first, *second, after=after)
+    before = writing.kernels("experts forward", *first, *clamps(shard, experts, share), after=after)
+    return writing.kernels(f"{CLAMPED} forward", *second, after=(before,))
 
 
 def write_experts_backward(
@@ -89,11 +94,12 @@ def write_experts_backward(
     int
         number of the piece that all of it has ended with, gradients of weights included where they are not put off
     """
-    inward, outward = expert_matrices(shard, experts, share)
+    (inward, outward), shard = expert_matrices(shard, experts, share), shard.of_module("experts")
     tokens, weights = share.tokens, "experts weight gradient"
     writing.kernels(
         "experts backward",
         *_sorted(shard, share),
+        *output_biases(shard, experts, share, backward=True),
         *grouped(linear_input_gradient, shard, *outward, tokens),
         after=after,
     )
@@ -101,6 +107,7 @@ def write_experts_backward(
     writing.kernels(
         "experts backward",
         expert_activation(shard, experts, share, backward=True),
+        *clamps(shard, experts, share, backward=True),
         *grouped(linear_input_gradient, shard, *inward, tokens),
         *_sorted(shard, share),
     )

@@ -18,6 +18,7 @@ from clustersim.workload.layers.expert_mlp import (
     write_experts,
     write_experts_backward,
 )
+from clustersim.workload.layers.expert_operators import CLAMPED, clamps, is_clamped_apart
 from clustersim.workload.layers.kernels import weight_gradient_nbytes
 from clustersim.workload.layers.latent_experts import (
     latent_backward,
@@ -120,11 +121,12 @@ def _forward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece,
     router = writing.kernels("router forward", *router_forward(shard, experts), *inward, *copied, after=before)
     told = (router,)
     if away and share.dropless:
-        told = (writing.collective(counts(experts, share)),)
+        told = (writing.collective(counts(shard, experts, share)),)
     parts = list(share.parts())
 
     def send(n: int) -> int:
-        return writing.collective(there(shard, parts[n], "tokens", quantised=share.fp8_dispatch), after=told)
+        routed = shard.of_module("experts")
+        return writing.collective(there(routed, parts[n], "tokens", quantised=share.fp8_dispatch), after=told)
 
     sent = [send(0)] if away else []
     if experts.num_shared and share.overlap_shared:
@@ -189,14 +191,22 @@ def _parts(shard: Shard, experts: Experts, share: ExpertShard) -> Iterator[Part]
     kept = {tensor.name: tensor.nbytes for tensor in kept_by_experts(shard, experts, share)}
     before, after = (kept.get(f"experts {when} their activation", 0) for when in ("before", "after"))
 
+    after += kept.get("experts within their bounds", 0)
+
     def op(name: str, *kernels: Kernel) -> Compute:
         return Compute(name=f"{name} forward", kind="experts", kernels=kernels)
 
+    def activated(name: str, *kernels: Kernel) -> Compute | tuple[Piece, ...]:
+        """The activation behind ``kernels``, and behind its clamps where these are kernels of their own."""
+        if not is_clamped_apart(shard, experts):
+            return op(name, *kernels, activation)
+        apart = op(name, *kernels, *clamps(shard, experts, share))
+        return Piece(op=apart), Piece(op=op(CLAMPED, activation), after=(0,))
+
     activation = expert_activation(shard, experts, share)
-    inside = op("expert products", *expert_input(shard, experts, share), activation)
+    inside = activated("expert products", *expert_input(shard, experts, share))
     yield Part(name="experts", op=inside, kept=before + after, within=("moe",))
-    again = op("experts activation", activation)
-    yield Part(name="activation", op=again, kept=after, within=("moe", "experts"))
+    yield Part(name="activation", op=activated("experts activation"), kept=after, within=("moe", "experts"))
     if experts.num_shared:
         nbytes = kept.get("shared experts after their activation", 0)
         op_again = op("shared experts activation", shared_activation(shard, experts, share))
@@ -207,26 +217,28 @@ def _matrices(shard: Shard, experts: Experts) -> Iterator[Matrix]:
     """Of the weights that every replica holds; the router is not among those that recipes quantise."""
     yield Matrix(features_in=shard.model.hidden, features_out=experts.num_experts, hidden=False)
     for rows, columns in latent_matrices(shard, experts):
-        yield Matrix(features_in=rows, features_out=columns)
+        yield Matrix(features_in=rows, features_out=columns, dtype=shard.of_module("latent").products_as)
     if experts.num_shared:
         (hidden, wide), (ffn, _) = shared_matrices(shard, experts)
-        yield Matrix(features_in=hidden, features_out=ffn, count=wide // ffn)
-        yield Matrix(features_in=ffn, features_out=hidden)
+        dtype = shard.of_module("shared_experts").products_as
+        yield Matrix(features_in=hidden, features_out=ffn, count=wide // ffn, dtype=dtype)
+        yield Matrix(features_in=ffn, features_out=hidden, dtype=dtype)
 
 
 def _expert_matrices(shard: Shard, experts: Experts, share: ExpertShard) -> Iterator[Matrix]:
     """Of the weights of this rank's own experts; gate and up each by itself."""
     (hidden, wide), (ffn, _) = expert_matrices(shard, experts, share)
-    yield Matrix(features_in=hidden, features_out=ffn, count=len(share.tokens) * (wide // ffn))
-    yield Matrix(features_in=ffn, features_out=hidden, count=len(share.tokens))
+    dtype = shard.of_module("experts").products_as
+    yield Matrix(features_in=hidden, features_out=ffn, count=len(share.tokens) * (wide // ffn), dtype=dtype)
+    yield Matrix(features_in=ffn, features_out=hidden, count=len(share.tokens), dtype=dtype)
 
 
 def _weight_kept(shard: Shard, experts: Experts, share: ExpertShard) -> int:
     matrices = expert_matrices(shard, experts, share)
-    nbytes = weight_gradient_nbytes(shard, *matrices, tokens=share.received)
+    nbytes = weight_gradient_nbytes(shard.of_module("experts"), *matrices, tokens=share.received)
     router = (shard.model.hidden, experts.num_experts)
     nbytes += weight_gradient_nbytes(shard.unquantised, router, tokens=shard.rows)
-    nbytes += weight_gradient_nbytes(shard, *latent_matrices(shard, experts), tokens=shard.rows)
+    nbytes += weight_gradient_nbytes(shard.of_module("latent"), *latent_matrices(shard, experts), tokens=shard.rows)
     if experts.num_shared:
-        nbytes += weight_gradient_nbytes(shard, *shared_matrices(shard, experts))
+        nbytes += weight_gradient_nbytes(shard.of_module("shared_experts"), *shared_matrices(shard, experts))
     return nbytes

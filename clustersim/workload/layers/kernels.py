@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 from clustersim.hardware.alignment import is_aligned
 from clustersim.hardware.kernel import Kernel
-from clustersim.workload.matrix import Matrix, elements, hidden_matrices
+from clustersim.workload.matrix import Matrix
+from clustersim.workload.module_dtypes import by_quantisation
 from clustersim.workload.number_format import FORMATS, WIDTH, Format
 from clustersim.workload.precision import Recipe
 from clustersim.workload.shard import Shard
@@ -150,15 +151,15 @@ def _cast(shard: Shard, num_elements: int) -> tuple[Kernel, ...]:
 
 
 def weight_cast(recipe: Recipe, matrices: Iterable[Matrix]) -> tuple[Kernel, ...]:
-    """The pass that quantises hidden matrices, both copies of each; none without quantisation or matrices.
+    """The passes that quantise hidden matrices, both copies of each, one a format; none without quantisation.
 
     Once a step where whole weights are held, after every gather where they are split.
     """
-    hidden = elements(hidden_matrices(matrices))
-    if recipe.quantisation is None or not hidden:
-        return ()
-    nbytes = recipe.quantisation.weight_cast_nbytes(hidden, width=recipe.gathered_width)
-    return (memory_pass(nbytes, dtype=recipe.gathered or recipe.weights),)
+    width, dtype = recipe.gathered_width, recipe.gathered or recipe.weights
+    return tuple(
+        memory_pass(own.weight_cast_nbytes(number, width=width), dtype=dtype)
+        for own, number in by_quantisation(recipe, matrices).items()
+    )
 
 
 def weight_gradient_nbytes(shard: Shard, *matrices: tuple[int, int], tokens: int | None = None) -> int:

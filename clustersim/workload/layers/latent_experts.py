@@ -56,7 +56,7 @@ def latent_kept(shard: Shard, experts: Experts) -> tuple[Kept, ...]:
     """The sum of experts' results, which the way back reads; what the way in reads is kept for the router too."""
     if not experts.latent:
         return ()
-    nbytes = shard.recipe.activation_operand.nbytes(shard.rows * experts.latent)
+    nbytes = shard.of_module("latent").recipe.activation_operand.nbytes(shard.rows * experts.latent)
     return (Kept("sum of latent results", "experts", nbytes),)
 
 
@@ -64,4 +64,4 @@ def _product(
     product: Callable[..., tuple[Kernel, ...]], shard: Shard, experts: Experts, which: int
 ) -> tuple[Kernel, ...]:
     found = latent_matrices(shard, experts)
-    return product(shard, *found[which], tokens=shard.rows) if found else ()
+    return product(shard.of_module("latent"), *found[which], tokens=shard.rows) if found else ()

@@ -15,6 +15,7 @@ from clustersim.workload.layers.mamba import mamba
 from clustersim.workload.layers.mlp import mlp
 from clustersim.workload.layers.norm import middle_norm, norm, post_norm, residual
 from clustersim.workload.layers.parallel import parallel
+from clustersim.workload.module_dtypes import in_dtype
 from clustersim.workload.shard import Shard
 from clustersim.workload.sublayer import Sublayer
 
@@ -42,18 +43,46 @@ class Layers:
 
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
-        self._known: dict[tuple[tuple[Sublayer, ...], int | None], list[Block]] = {}
+        self._known: dict[tuple[tuple[Sublayer, ...], int | None, str], list[Block]] = {}
 
     def __getitem__(self, index: int) -> list[Block]:
         """Blocks of layer ``index``, counted from 0."""
         model = self._shard.model
-        return self.of(model.layer(index), model.window_at(index))
+        return self._of(self._shard.at_layer(index), model.layer(index), model.window_at(index))
 
-    def of(self, sublayers: tuple[Sublayer, ...], window: int | None = None) -> list[Block]:
-        """Blocks of a layer of these sublayers."""
-        if (sublayers, window) not in self._known:
-            self._known[sublayers, window] = _layer(replace(self._shard, window=window), sublayers)
-        return self._known[sublayers, window]
+    def of(self, sublayers: tuple[Sublayer, ...]) -> list[Block]:
+        """Blocks of a layer of these sublayers, which is none of the model's numbered ones."""
+        return self._of(self._shard, sublayers, None)
+
+    def _of(self, shard: Shard, sublayers: tuple[Sublayer, ...], window: int | None) -> list[Block]:
+        key = sublayers, window, shard.products_as
+        if key not in self._known:
+            self._known[key] = _layer(replace(shard, window=window), sublayers)
+        return self._known[key]
+
+
+_MODULE: Mapping[Sublayer, str] = {
+    "attention": "attention",
+    "cross_attention": "attention",
+    "latent_attention": "attention",
+    "linear_attention": "attention",
+    "mlp": "mlp",
+}
+"""Sublayers that are one module; Mamba mixers and experts ask for their own."""
+
+
+def _block(shard: Shard, name: Sublayer) -> Block:
+    """The block of a sublayer in the number formats of its module."""
+    own = shard.of_module(_MODULE[name]) if name in _MODULE else shard
+    block = SUBLAYERS[name](own)
+    if not own.products_as:
+        return block
+    return replace(
+        block,
+        dtype=own.products_as,
+        matrices=in_dtype(block.matrices, own.products_as),
+        expert_matrices=in_dtype(block.expert_matrices, own.products_as),
+    )
 
 
 def _layer(shard: Shard, sublayers: tuple[Sublayer, ...]) -> list[Block]:
@@ -63,10 +92,10 @@ def _layer(shard: Shard, sublayers: tuple[Sublayer, ...]) -> list[Block]:
     """
     if shard.model.parallel_residual:
         first, second = sublayers
-        return parallel(shard, SUBLAYERS[first](shard), SUBLAYERS[second](shard))
+        return parallel(shard, _block(shard, first), _block(shard, second))
     found = [norm(shard)]
     for number, name in enumerate(sublayers):
         found += [middle_norm(shard)] if number else []
-        found.append(SUBLAYERS[name](shard))
+        found.append(_block(shard, name))
         found += [post_norm(shard)] if shard.model.post_norms else []
     return [*found, residual(shard)]

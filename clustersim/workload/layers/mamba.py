@@ -57,11 +57,15 @@ def mamba(shard: Shard) -> Block:
         parts=(norm_part(shard, kept),),
         parameters=own + _other_parameters(scan) + scan.mamba.bias * matrices["mamba_in"][1] + bias,
         replicated_parameters=bias,
-        matrices=tuple(Matrix(features_in=rows, features_out=columns) for rows, columns in matrices.values()),
+        dtype=_shard(shard, "mamba_in").products_as,
+        matrices=tuple(
+            Matrix(features_in=rows, features_out=columns, dtype=_shard(shard, name).products_as)
+            for name, (rows, columns) in matrices.items()
+        ),
         gathers=True,
         reduces=True,
         kept=kept_nbytes(kept),
-        weight_kept=weight_gradient_nbytes(shard, *matrices.values()),
+        weight_kept=sum(weight_gradient_nbytes(_shard(shard, name), matrix) for name, matrix in matrices.items()),
         forward_workspace=shard.full_nbytes,
         backward_workspace=shard.full_nbytes + wide,
     )
@@ -77,9 +81,10 @@ def mamba_kept(shard: Shard) -> tuple[Kept, ...]:
     """
     scan = _scan(shard)
     matrices = _matrices(shard, scan.mamba)
-    w, operand, h = shard.width * shard.tokens, shard.recipe.activation_operand.nbytes, shard.model.hidden
+    w, h = shard.width * shard.tokens, shard.model.hidden
+    read, last = (_shard(shard, name).recipe.activation_operand.nbytes for name in ("mamba_in", "mamba_out"))
     tensors = [
-        Kept("mamba input", _KIND, operand(shard.rows * h), part="norm"),
+        Kept("mamba input", _KIND, read(shard.rows * h), part="norm"),
         Kept("projected channels", _KIND, w * matrices["mamba_in"][1]),
     ]
     if scan.mamba.version == 1:
@@ -88,7 +93,7 @@ def mamba_kept(shard: Shard) -> tuple[Kept, ...]:
         tensors.append(Kept("step sizes", _KIND, w * scan.inner))
     else:
         tensors.append(Kept("recurrence before its norm", _KIND, w * scan.inner))
-    tensors.append(Kept("mamba output", _KIND, operand(shard.tokens * scan.inner)))
+    tensors.append(Kept("mamba output", _KIND, last(shard.tokens * scan.inner)))
     tensors.append(Kept("mamba mask of dropout", _KIND, shard.rows * h * shard.dropout))
     return tuple(tensors)
 
@@ -97,6 +102,11 @@ def _scan(shard: Shard) -> Scan:
     if shard.model.mamba is None:
         raise ValueError(f"mamba: None must be given for a mixer in {shard.model.name}")
     return Scan(shard=shard, mamba=shard.model.mamba)
+
+
+def _shard(shard: Shard, name: str) -> Shard:
+    """In the number formats of a matrix."""
+    return shard.of_module("mamba_out" if name == "mamba_out" else "mamba_in")
 
 
 def _matrices(shard: Shard, mamba: Mamba) -> dict[str, tuple[int, int]]:
@@ -120,34 +130,43 @@ def _other_parameters(scan: Scan) -> int:
 
 def _forward(scan: Scan, matrices: dict[str, tuple[int, int]]) -> tuple[Piece, ...]:
     shard, writing, name = scan.shard, Writing(_KIND), f"{_KIND} forward"
-    writing.kernels(name, *linear(shard, *matrices["mamba_in"]), scan.convolution(passes=2), after=())
+    writing.kernels(
+        name, *linear(_shard(shard, "mamba_in"), *matrices["mamba_in"]), scan.convolution(passes=2), after=()
+    )
     if scan.mamba.version == 1:
-        writing.kernels(name, *linear(shard, *matrices["mamba_select"]))
+        writing.kernels(name, *linear(_shard(shard, "mamba_select"), *matrices["mamba_select"]))
         if shard.tp > 1:
             writing.collective(_sum(shard, matrices, "vectors of the state"))
-        writing.kernels(name, *linear(shard, *matrices["mamba_step"]))
-    writing.kernels(name, *scan.forward(), *_gate(scan, passes=3), *linear(shard, *matrices["mamba_out"]))
+        writing.kernels(name, *linear(_shard(shard, "mamba_step"), *matrices["mamba_step"]))
+    writing.kernels(
+        name, *scan.forward(), *_gate(scan, passes=3), *linear(_shard(shard, "mamba_out"), *matrices["mamba_out"])
+    )
     return writing.pieces()
 
 
 def _backward(scan: Scan, matrices: dict[str, tuple[int, int]]) -> tuple[Piece, ...]:
     shard, writing = scan.shard, Writing(_KIND)
     name, weights = f"{_KIND} backward", f"{_KIND} weight gradient"
-    writing.kernels(name, *dropout_backward(shard), *linear_input_gradient(shard, *matrices["mamba_out"]), after=())
-    writing.kernels(weights, *linear_weight_gradient(shard, *matrices["mamba_out"]), weight=True)
+    writing.kernels(
+        name,
+        *dropout_backward(shard),
+        *linear_input_gradient(_shard(shard, "mamba_out"), *matrices["mamba_out"]),
+        after=(),
+    )
+    writing.kernels(weights, *linear_weight_gradient(_shard(shard, "mamba_out"), *matrices["mamba_out"]), weight=True)
     again = (scan.convolution(passes=2),) if scan.mamba.version == 2 else ()
     writing.kernels(name, *_gate(scan, passes=6), *again, *scan.backward())
     if scan.mamba.version == 1:
-        step, select = matrices["mamba_step"], matrices["mamba_select"]
-        gradient = writing.kernels(name, *linear_input_gradient(shard, *step))
-        writing.kernels(weights, *linear_weight_gradient(shard, *step), weight=True)
+        inward, step, select = shard.of_module("mamba_in"), matrices["mamba_step"], matrices["mamba_select"]
+        gradient = writing.kernels(name, *linear_input_gradient(inward, *step))
+        writing.kernels(weights, *linear_weight_gradient(inward, *step), weight=True)
         if shard.tp > 1:
             gradient = writing.collective(_sum(shard, matrices, "gradients of the state's vectors"), after=(gradient,))
-        writing.kernels(name, *linear_input_gradient(shard, *select), after=(gradient,))
-        writing.kernels(weights, *linear_weight_gradient(shard, *select), weight=True)
-    inputs = linear_input_gradient(shard, *matrices["mamba_in"])
+        writing.kernels(name, *linear_input_gradient(inward, *select), after=(gradient,))
+        writing.kernels(weights, *linear_weight_gradient(inward, *select), weight=True)
+    inputs = linear_input_gradient(_shard(shard, "mamba_in"), *matrices["mamba_in"])
     writing.kernels(name, scan.convolution(passes=3), *inputs)
-    writing.kernels(weights, *linear_weight_gradient(shard, *matrices["mamba_in"]), weight=True)
+    writing.kernels(weights, *linear_weight_gradient(_shard(shard, "mamba_in"), *matrices["mamba_in"]), weight=True)
     return writing.pieces()
 
 

@@ -94,7 +94,7 @@ def mtp_input(shard: Shard) -> Block:
         backward=backward.pieces(),
         parameters=matrix[0] * matrix[1] + norms,
         replicated_parameters=norms,
-        matrices=(Matrix(features_in=matrix[0], features_out=matrix[1]),),
+        matrices=(Matrix(features_in=matrix[0], features_out=matrix[1], dtype=shard.products_as),),
         produces=True,
         kept=shard.recipe.activation_operand.nbytes(2 * shard.rows * h),
         weight_kept=weight_gradient_nbytes(shard, matrix),

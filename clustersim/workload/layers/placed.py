@@ -69,9 +69,11 @@ def _decoder(shard: Shard, chunk: Chunk, *, tied_here: bool, embedded_here: bool
         placed += _inside(shard, layers[number], number)
     if chunk.has_head:
         placed += _outside(shard, _end(shard, tied_here=tied_here))
+        further = shard.at_layer(model.num_layers).of_module("mtp")
+        modules = Layers(further)
         for number in range(model.num_layers, model.num_layers + model.mtp):
             here = embedded_here or model.tied_embeddings or number > model.num_layers
-            parts = [[mtp_input(shard)], mtp_layers(layers, model), [*_end(shard, tied_here=True)]]
+            parts = [[mtp_input(further)], mtp_layers(modules, model), [*_end(shard, tied_here=True)]]
             if model.mtp_repeated and number > model.num_layers:
                 parts = [[met_again(block) for block in part] for part in parts]
             front, inside, end = parts

@@ -31,7 +31,8 @@ def shared_parameters(shard: Shard, experts: Experts) -> int:
 def shared_activation(shard: Shard, experts: Experts, share: ExpertShard, *, backward: bool = False) -> Kernel:
     """Reads gate and up, writes their product; backward reads both and its gradient, writes two."""
     (_, wide), (ffn, _) = shared_matrices(shard, experts)
-    return activation_pass(shard, share, read=shard.tokens * wide, written=shard.tokens * ffn, backward=backward)
+    own = shard.of_module("shared_experts")
+    return activation_pass(own, share, read=shard.tokens * wide, written=shard.tokens * ffn, backward=backward)
 
 
 def write_shared(
@@ -44,14 +45,14 @@ def write_shared(
     int
         number of the last piece
     """
-    inward, outward = shared_matrices(shard, experts)
+    (inward, outward), own = shared_matrices(shard, experts), shard.of_module("shared_experts")
     if shard.tp > 1:
         after = (writing.collective(gather(shard, "shared experts input"), after=after),)
     last = writing.kernels(
         "shared experts forward",
-        *linear(shard, *inward),
+        *linear(own, *inward),
         shared_activation(shard, experts, share),
-        *linear(shard, *outward),
+        *linear(own, *outward),
         *_gate(shard, experts, linear),
         after=after,
     )
@@ -68,25 +69,25 @@ def write_shared_backward(
     int
         number of the piece that gives the input's gradient
     """
-    inward, outward = shared_matrices(shard, experts)
+    (inward, outward), own = shared_matrices(shard, experts), shard.of_module("shared_experts")
     name, weights = "shared experts backward", "shared experts weight gradient"
     again: tuple[int, ...] | None = None
     if shard.tp > 1:
         before = after
         after = (writing.collective(gather(shard, "shared experts output gradient"), after=before),)
         again = (writing.collective(gather(shard, "shared experts input again"), after=before),)
-    writing.kernels(name, *linear_input_gradient(shard, *outward), after=after)
-    writing.kernels(weights, *linear_weight_gradient(shard, *outward), weight=True)
+    writing.kernels(name, *linear_input_gradient(own, *outward), after=after)
+    writing.kernels(weights, *linear_weight_gradient(own, *outward), weight=True)
     last = writing.kernels(
         name,
         shared_activation(shard, experts, share, backward=True),
-        *linear_input_gradient(shard, *inward),
+        *linear_input_gradient(own, *inward),
         *_gate(shard, experts, linear_input_gradient),
     )
     inputs = (last,) if again is None else (last, *again)
     if shard.tp > 1:
         last = writing.collective(reduction(shard, "shared experts input gradient"), after=(last,))
-    gradients = (*linear_weight_gradient(shard, *inward), *_gate(shard, experts, linear_weight_gradient))
+    gradients = (*linear_weight_gradient(own, *inward), *_gate(shard, experts, linear_weight_gradient))
     writing.kernels(weights, *gradients, after=inputs, weight=True)
     return last
 

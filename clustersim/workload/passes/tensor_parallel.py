@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clustersim.workload.layers.block import Block
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.op import Collective, Compute
@@ -43,7 +45,8 @@ def put_off_nbytes(block: Block, shard: Shard) -> int:
     """
     if not (block.gathers and shard.sequence_parallel):
         return block.weight_kept
-    form = (shard.unquantised if block.kind == "head" else shard).recipe.activation_operand
+    own = shard.unquantised if block.kind == "head" else replace(shard, products_as=block.dtype)
+    form = own.recipe.activation_operand
     whole, part = (form.nbytes(rows * shard.model.hidden) for rows in (shard.tokens, shard.rows))
     return block.weight_kept - whole + part
 

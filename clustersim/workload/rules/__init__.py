@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from clustersim.faults import Fault
 from clustersim.workload.case import Case
 from clustersim.workload.rules.architecture import ARCHITECTURE_KEYS, architecture_faults
-from clustersim.workload.rules.batch import batch_faults
+from clustersim.workload.rules.batch import batch_faults, pass_faults
 from clustersim.workload.rules.checkpoint import CHECKPOINT_KEYS, checkpoint_faults, checkpoint_values
 from clustersim.workload.rules.context import CONTEXT_KEYS, context_faults
 from clustersim.workload.rules.counts import count_faults
@@ -16,7 +16,7 @@ from clustersim.workload.rules.experts import EXPERT_KEYS, expert_faults, expert
 from clustersim.workload.rules.host import HOST_KEYS, host_faults
 from clustersim.workload.rules.mesh import device_faults
 from clustersim.workload.rules.offload import OFFLOAD_KEYS, offload_faults, offload_values
-from clustersim.workload.rules.precision import gradient_faults
+from clustersim.workload.rules.precision import gradient_faults, module_dtype_faults
 from clustersim.workload.rules.schedule import chunk_faults, copy_faults, stage_faults, table_faults
 from clustersim.workload.rules.sequence import sequence_faults
 from clustersim.workload.rules.sharding import SHARDING_KEYS, sharding_faults
@@ -66,9 +66,11 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     (("plan.pp", "plan.vpp", "plan.schedule"), chunk_faults),
     (_DEGREES, device_faults),
     ((*_DEGREES, "plan.schedule", "plan.vpp", "global_batch", "micro_batch"), batch_faults),
+    (("model", "seq_len", "micro_batch"), pass_faults),
     ((*_DEGREES, *SHARDING_KEYS), sharding_faults),
     ((*_DEGREES, *SHARDING_KEYS, "plan.schedule", "plan.vpp", "dtype"), copy_faults),
     (("dtype", "plan.gradient_dtype"), gradient_faults),
+    (("model", "plan.bf16_layers_at_start", "plan.bf16_layers_at_end"), module_dtype_faults),
     (HOST_KEYS, host_faults),
     (OFFLOAD_KEYS, offload_faults),
     (CHECKPOINT_KEYS, checkpoint_faults),

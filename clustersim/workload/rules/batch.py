@@ -8,7 +8,24 @@ from clustersim.faults import Fault
 from clustersim.workload.case import Case
 from clustersim.workload.schedule import SCHEDULES, legal
 
-__all__ = ["batch_faults"]
+__all__ = ["batch_faults", "pass_faults"]
+
+_MOST_NUMBERS = 2**46
+"""Of a pass, in the widest tensor that ranks exchange: in four bytes each they are half of the largest payload."""
+
+
+def pass_faults(case: Case) -> Iterator[Fault]:
+    """Tokens of a micro-batch whose bytes cannot be counted."""
+    experts = case.model.experts
+    columns = case.model.hidden * (experts.top_k if experts else 1)
+    seq_len, micro_batch = case.seq_len, case.micro_batch
+    most = _MOST_NUMBERS // columns
+    if seq_len > most:
+        rule = f"must be at most {most}: a tensor of its {columns} columns has too many bytes to be counted"
+        yield Fault(key="seq_len", value=seq_len, rule=rule, nearest=most)
+    elif micro_batch * seq_len > most:
+        rule = f"must be at most {most // seq_len} with seq_len {seq_len}: a tensor of {columns} columns has too many bytes"
+        yield Fault(key="micro_batch", value=micro_batch, rule=rule, nearest=most // seq_len)
 
 
 def batch_faults(case: Case) -> Iterator[Fault]:

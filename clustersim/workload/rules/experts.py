@@ -156,7 +156,11 @@ def expert_notes(case: Case) -> Iterator[str]:
     if experts is None:
         for name in changed:
             yield f"plan.{name}: no effect: {case.model.name} has no experts"
+        if plan.expert_kernels != "grouped":
+            yield f"plan.expert_kernels: no effect: {case.model.name} has no experts"
         return
+    if plan.expert_kernels == "each" and experts.num_experts == plan.ep:
+        yield "plan.expert_kernels: no effect with one expert a rank"
     if plan.ep == 1:
         for name in ("dispatch", "overlap_dispatch", "fp8_dispatch"):
             if name in changed:

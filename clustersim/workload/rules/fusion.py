@@ -23,6 +23,8 @@ def fusion_notes(case: Case) -> Iterator[str]:
         "loss": plan.loss == "parallel" and model.head,
         "gradients": True,
         "bias": model.qkv_bias or model.attention_output_bias or model.mlp_bias,
+        "clamp": model.experts is not None and model.experts.clamped,
+        "expert_bias": model.experts is not None and model.experts.bias,
         "residual_norm": True,
     }
     different = given ^ set(FUSED)

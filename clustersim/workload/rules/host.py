@@ -42,7 +42,7 @@ def host_faults(case: Case) -> Iterator[Fault]:
 def host_notes(case: Case) -> Iterator[str]:
     """Settings without effect."""
     plan = case.plan
-    for name in ("wait_norm", "wait_layers", "wait_messages", "wait_kernels"):
+    for name in ("wait_norm", "wait_layers", "module_hooks", "wait_messages", "wait_kernels"):
         if getattr(plan, name) and plan.launch == "none":
             yield f"plan.{name}: no effect without plan.launch"
     if plan.cuda_graphs and plan.launch not in ("layers", "modules"):

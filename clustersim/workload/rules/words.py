@@ -12,6 +12,7 @@ from clustersim.workload.context import METHODS
 from clustersim.workload.expert_kernels import ExpertKernels
 from clustersim.workload.fusion import FUSIONS, LOSSES
 from clustersim.workload.host_calls import LAUNCHES
+from clustersim.workload.module_dtypes import MODULE_DTYPES
 from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.optimizers.separate import UPDATE_KERNELS
 from clustersim.workload.placeholders import Placeholders
@@ -26,7 +27,7 @@ __all__ = ["word_faults"]
 
 
 _AXES = ("tp", "cp", "dp", "pp")
-_HOST_FLAGS = ("wait_norm", "wait_layers", "wait_messages", "wait_kernels", "clip")
+_HOST_FLAGS = ("wait_norm", "wait_layers", "module_hooks", "wait_messages", "wait_kernels", "clip")
 _SHARDING_FLAGS = (
     "fsdp",
     "reshard",
@@ -60,6 +61,7 @@ def word_faults(case: Case) -> Iterator[Fault]:
     choices += [(key, given, tuple(WIDTH)) for key, given in optional.items() if given is not None]
     lists: tuple[tuple[str, object, Sequence[str]], ...] = (
         ("plan.recompute_modules", plan.recompute_modules, tuple(MODULES)),
+        ("plan.module_dtypes", plan.module_dtypes, MODULE_DTYPES),
         ("plan.zeropp", plan.zeropp, PARTS),
         ("plan.fusion", plan.fusion, tuple(FUSIONS)),
         ("plan.cuda_graphs", plan.cuda_graphs, CAPTURED),

@@ -33,6 +33,8 @@ class Experts:
         three matrices an expert instead of two
     bias : bool
         bias vectors in the experts (gpt-oss)
+    clamped : bool
+        what the activation reads is kept within bounds (gpt-oss)
     router_bias : bool
         a learned number an expert, added to its scores (DeepSeek-V3, gpt-oss)
     shared_gate : bool
@@ -59,6 +61,7 @@ class Experts:
     first_dense: int = 0
     gated: bool = True
     bias: bool = False
+    clamped: bool = False
     router_bias: bool = False
     shared_gate: bool = False
     latent: int = 0
@@ -75,6 +78,8 @@ class Experts:
             raise ValueError(f"shared_ffn_hidden: {self.shared_ffn_hidden} {rule}")
         if self.num_shared and self.shared_ffn_hidden % self.num_shared:
             raise ValueError(f"shared_ffn_hidden: {self.shared_ffn_hidden} must divide over {self.num_shared} experts")
+        if self.clamped and not self.gated:
+            raise ValueError("clamped: True must be False for experts without a gate")
         require_counts(self, "num_groups", "top_groups")
         if self.num_experts % self.num_groups:
             raise ValueError(f"num_groups: {self.num_groups} must divide the {self.num_experts} experts")

@@ -189,7 +189,16 @@ def test_refusals(changes: dict[str, Any], word: str) -> None:
 
 def test_optimizer_state_within_neighbours() -> None:
     job = place(
-        row(sharding="ZeRO-1 within 8 GPUs (hybrid)", zero_stage=1, gpus=32, tp=2, pp=1, vpp=None, global_batch=64)
+        row(
+            sharding="ZeRO-1 within 8 GPUs (hybrid)",
+            zero_stage=1,
+            nodes=4,
+            gpus=32,
+            tp=2,
+            pp=1,
+            vpp=None,
+            global_batch=64,
+        )
     ).job
     strategy = job.plan.sharding
     assert strategy is not None

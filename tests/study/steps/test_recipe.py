@@ -200,3 +200,64 @@ def test_recipes_that_capture_a_step_also_hide_the_exchanges_of_experts() -> Non
     )
     before = place(replace(summary, tp=1, pp=4, ep=64, micro_batch=1, seq_len=4096, notes="")).job.plan
     assert (before.launch, before.schedule) == ("modules", None)
+
+
+@pytest.mark.parametrize(
+    ("source", "model", "drops"),
+    [
+        ("Megatron-Core r0.8.0 weak-scaling table", "GPT 18B", True),
+        ("NVIDIA NeMo 24.07-v2 performance summary (FP8)", "GPT3_20B", True),
+        ("NVIDIA NeMo 24.07-v2 performance summary (FP8)", "LLAMA2_13B", False),
+        ("Megatron-Core r0.12 table", "gpt-oss-20b", False),
+    ],
+)
+def test_models_of_the_time_of_gpt_3_drop_and_later_ones_do_not(source: str, model: str, drops: bool) -> None:
+    row = replace(CARD, source=source, model=model, notes="", hardware="H100", precision="bf16")
+    switches, told = recipe_of(row)[1:3]
+    assert switches.get("dropout", False) is drops
+    assert any("dropout True" in text for text in told) is drops
+
+
+def test_strong_scaling_of_megatron_core_keeps_its_layout() -> None:
+    scaled = replace(
+        CARD,
+        source="Megatron-Core r0.8.0 strong scaling (README text + figure)",
+        model="GPT 177B",
+        notes="",
+        hardware="H100-SXM5-80GB (DGX H100)",
+        precision="bf16",
+        layers=96,
+        hidden=12288,
+        heads=96,
+        ffn=49152,
+        vocab=131072,
+        seq_len=4096,
+        global_batch=1152,
+    )
+    for gpus, replicas in ((96, 1), (4608, 48)):
+        plan = place(replace(scaled, gpus=gpus)).job.plan
+        assert (plan.tp, plan.pp, plan.vpp, plan.dp) == (8, 12, 8, replicas)
+
+
+def test_nemotron_3_super_keeps_modules_and_layers_out_of_its_formats() -> None:
+    row = replace(
+        CARD,
+        source="NVIDIA Megatron Bridge performance summary 26.06",
+        hardware="B300 (DGX B300, 8 GPU/node)",
+        gpus=64,
+        model="Nemotron_3_Super",
+        notes="force-balanced experts, token-dropless",
+        tp=1,
+        pp=1,
+        dp=64,
+        ep=8,
+        micro_batch=1,
+        global_batch=512,
+        seq_len=8192,
+    )
+    four, eight = (place(replace(row, precision=words)).job for words in ("NVFP4", "MXFP8"))
+    assert (four.dtype, four.plan.bf16_layers_at_end, eight.plan.bf16_layers_at_end) == ("nvfp4", 14, 0)
+    assert "mamba_out:mxfp8" in four.plan.module_dtypes
+    assert eight.plan.module_dtypes == ("mtp:bf16",)
+    assert (four.plan.recompute_modules, eight.plan.recompute) == (("norm", "activation"), "none")
+    assert {four.plan.dispatch, eight.plan.dispatch} == {"hybridep"}

@@ -49,6 +49,15 @@ def test_keys_and_values_are_repeated_beyond_their_heads(llama: Model, new_shard
     assert attention(shard).parameters == 256 * 3 * 32 + 32 * 256
 
 
+def test_dropout_is_drawn_in_the_fused_kernel_alone(gpt: Model, new_shard: NewShard) -> None:
+    for kind, drawn in (("flash", {True}), ("unfused", set())):
+        block = attention(new_shard(gpt, attention=kind, dropout=True))
+        ops = [piece.op for piece in (*block.forward, *block.backward) if isinstance(piece.op, Compute)]
+        kernels = [kernel for op in ops for kernel in op.kernels]
+        assert {kernel.dropout for kernel in kernels if kernel.kind == "attention"} == drawn
+        assert not any(kernel.dropout for kernel in kernels if kernel.kind != "attention")
+
+
 def test_selective_recomputes_the_core(gpt: Model, new_shard: NewShard) -> None:
     block = attention(new_shard(gpt, attention="unfused", dropout=True))
     (core,) = block.again(Recomputation.of("selective"))

@@ -46,6 +46,8 @@ def test_faults(plan: dict[str, Any], faults: list[tuple[str, object]]) -> None:
         ({"wait_messages": True, "pp": 2}, ["plan.wait_messages"]),
         ({"wait_messages": True, "launch": "eager"}, ["plan.wait_messages"]),
         ({"wait_layers": True}, ["plan.wait_layers"]),
+        ({"module_hooks": True}, ["plan.module_hooks"]),
+        ({"module_hooks": True, "launch": "eager"}, []),
         ({"wait_layers": True, "launch": "layers"}, []),
         ({"wait_kernels": True}, ["plan.wait_kernels"]),
         ({"wait_kernels": True, "launch": "eager"}, []),

@@ -1,0 +1,84 @@
+"""How a row's weights, gradients and optimizer state are split over replicas, in its source's words."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from clustersim.readers.step_rows import StepRow
+from clustersim.study.profile import Profile
+from clustersim.study.steps.refusal import RefusedError
+from clustersim.workload.precision import WIDTH
+from clustersim.workload.sharding import ZeroWithin
+
+__all__ = ["sharding_of"]
+
+_WITHIN = re.compile(r"zero-1 within (\d+)")
+"""How sources say that neighbours share one copy of the optimizer state, and all sum their gradients."""
+
+_STAGE = re.compile(r"\b(?:zero|stage)[- ]?([0-3])\b(?! style)")
+_HYBRID = re.compile(r"\bhsdp[ -]?(\d+)\b|\bfsdp (\d+) x dp\b")
+"""How many ranks share one copy of the weights."""
+
+_READ = re.compile(
+    r"\b(?:zero[ -])?(?:zero|stage)[- ]?[0-3]( style in pipeline)?\b"
+    r"|\b(?:distributed )?optimizer\b|\blauncher default\b|\bwithin \d+ (gpus|ranks)\b|\bhybrid\b"
+    r"|\bfsdp2?( \d+ x dp \d+)?\b|\bhsdp[ -]?\d+\b|\bfull[_ ]shard\b|\bshard_grad_op\b|\btp ?\d+\b"
+)
+"""What is understood; degrees of tensor parallelism have a column of their own."""
+
+
+def sharding_of(row: StepRow, profile: Profile, ranks: int, assumed: list[str]) -> dict[str, Any]:
+    """zero, fsdp, hsdp, reshard and the dtype of gradients.
+
+    Parameters
+    ----------
+    row : StepRow
+    profile : Profile
+        which says what the row does not
+    ranks : int
+        that hold the same weights
+    assumed : list[str]
+        is extended by what is assumed, and by words that are not understood
+
+    Raises
+    ------
+    RefusedError
+        when the words tell of another stage of ZeRO than the column
+    """
+    text = row.sharding.lower()
+    found = _told(row, text, profile, ranks, assumed)
+    if other := re.sub(r"[^\w]+", " ", _READ.sub(" ", text)).strip():
+        assumed.append(f"sharding: {other!r} is not understood; published as {row.sharding!r}")
+    return {"zero": 0} if ranks == 1 else found
+
+
+def _told(row: StepRow, text: str, profile: Profile, ranks: int, assumed: list[str]) -> dict[str, Any]:
+    if "zero-2 style" in text:
+        return {"zero": 2}
+    if re.search(r"fsdp|hsdp|full[_ ]shard|shard_grad_op", text):
+        found: dict[str, Any] = {"fsdp": True}
+        if "shard_grad_op" in text:
+            found["reshard"] = False
+        inner = _HYBRID.search(text)
+        if inner is not None and ranks > (of := int(inner[1] or inner[2])):
+            found["hsdp"] = of
+        return found
+    words = _STAGE.search(text)
+    stage = row.zero_stage if words is None else int(words[1])
+    if stage is not None and row.zero_stage not in (None, stage):
+        raise RefusedError("numbers", f"zero_stage {row.zero_stage} and sharding {row.sharding!r}")
+    within = _WITHIN.search(text)
+    if within is not None:
+        width = WIDTH["bf16"]
+        assumed.append("sharding: gradients summed over all ranks in the weights' dtype, as InternEvo does")
+        sharding = ZeroWithin(inner=int(within[1]), weight=width, gradient=width)
+        return {"sharding": sharding, "gradient_dtype": "bf16"}
+    if "within" in text:
+        assumed.append(f"sharding: over all {ranks} ranks; published as {row.sharding!r}")
+    if stage is None and "distributed optimizer" in text:
+        stage = 1
+    if stage is None:
+        stage = profile.zero
+        assumed.append(f"sharding: zero {stage}, the profile's")
+    return {"zero": stage}
