@@ -1,4 +1,4 @@
-"""What a power limit does to the clock of a device that multiplies all the time."""
+"""What a power limit does to the clock of a device that multiplies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEAST = 32
 """Lowest clock that is looked for, in parts of :data:`_STEPS`."""
 
 _STEPS = 64
-"""Clocks are whole parts of this many, so that programs that do nearly the same run at one clock."""
+"""Clocks are whole parts of this many, so that kernels that do nearly the same run at one clock."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +26,7 @@ class Power:
     Parameters
     ----------
     limit : float
-        that the board keeps, averaged over tens of milliseconds [W]
+        that the board keeps [W]
     idle : float
         of a device that waits, its clocks up [W]
     matrix : float
@@ -36,6 +36,9 @@ class Power:
     products : Mapping[str, float]
         dtype -> what dense products of it draw in place of ``matrix``, where that was measured for itself: fused
         attention draws less, as the numbers that it multiplies lie between 0 and 1 [W]
+    attention : Mapping[str, float]
+        form of fused attention -> what it draws in place of ``matrix``, where that was measured for itself: its softmax
+        is work for vector units, and kernels of an older generation feed the matrix units through registers [W]
 
     Raises
     ------
@@ -54,16 +57,18 @@ class Power:
     matrix: Annotated[float, Unit("W")]
     memory: Annotated[float, Unit("W")]
     products: Mapping[str, Annotated[float, Unit("W")]] = field(default_factory=dict)
+    attention: Mapping[str, Annotated[float, Unit("W")]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require_positive(self, "limit", "idle", "matrix", "memory")
         if self.idle >= self.limit:
             raise ValueError(f"idle: {self.idle} must be below the limit, {self.limit}")
-        for dtype, watts in self.products.items():
-            if not watts > 0:
-                raise ValueError(f"products.{dtype}: {watts} must be positive")
+        for name, draws in (("products", self.products), ("attention", self.attention)):
+            for key, watts in draws.items():
+                if not watts > 0:
+                    raise ValueError(f"{name}.{key}: {watts} must be positive")
 
-    def matrix_j(self, kind: str, dtype: str, seconds: float) -> float:
+    def matrix_j(self, kind: str, dtype: str, seconds: float, form: str = "") -> float:
         """What a kernel of ``kind`` costs on the matrix units at full clock [J].
 
         Parameters
@@ -74,13 +79,16 @@ class Power:
             of its operands
         seconds : float
             its FLOP over the dense peak [s]
+        form : str
+            of attention: which kernel
         """
         if kind == "memory":
             return 0.0
-        return seconds * (self.products.get(dtype, self.matrix) if kind == "gemm" else self.matrix)
+        own = self.products.get(dtype) if kind == "gemm" else self.attention.get(form)
+        return seconds * (self.matrix if own is None else own)
 
     def clock(self, *, matrix_j: float, memory_s: float, scaled_s: float, fixed_s: float) -> float:
-        """The largest part of the full clock at which a series of kernels stays within the limit.
+        """The largest part of the full clock at which kernels stay within the limit.
 
         Parameters
         ----------

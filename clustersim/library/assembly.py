@@ -199,8 +199,9 @@ class _Desk:
             if "host" in parameters(make):
                 self.read(f"{kind.prefix}host", kind.card, kind.host, Host)
             elif kind.host:
-                rule = f"has no place: {kind.node['build']} lays out its own"
-                self.faults.append(Fault(key=f"{kind.prefix}host", value=sorted(kind.host), rule=rule))
+                rule = f"has no place: {kind.node['build']} lays out its own host"
+                for name, value in kind.host.items():
+                    self.faults.append(Fault(key=f"{kind.prefix}host.{name}", value=value, rule=rule))
         if kind.ports:
             self.read(kind.prefix.rstrip("."), kind.card, kind.ports, Ports.spread, supplied={"num_gpus"})
         return make

@@ -25,6 +25,7 @@ from clustersim.workload.captured import CAPTURED
 from clustersim.workload.context import METHODS
 from clustersim.workload.expert_kernels import ExpertKernels
 from clustersim.workload.fusion import FUSED, FUSIONS, LOSSES
+from clustersim.workload.gradient_passes import GRADIENT_PASSES
 from clustersim.workload.host_calls import LAUNCHES
 from clustersim.workload.module_dtypes import MODULE_DTYPES, PRODUCTS
 from clustersim.workload.optimizer import OPTIMIZERS
@@ -258,6 +259,11 @@ KEYS: Mapping[str, Key] = {
     "plan.wait_messages": Key(Flag(), "the host waits for the messages between stages that it posts", False),
     "plan.wait_kernels": Key(Flag(), "the host waits for each kernel that it issues", False),
     "plan.clip": Key(Flag(), "gradients are clipped by their norm", True),
+    "plan.gradient_passes": Key(
+        Names(f"some of {', '.join(GRADIENT_PASSES)}", GRADIENT_PASSES),
+        "passes over all gradients before they are reduced: divided by the number of replicas, searched for NaN",
+        (),
+    ),
     **OFFLOAD_KEYS,
     **CHECKPOINT_KEYS,
     "plan.offload_activations": Key(Flag(), "what layers keep for the backward pass waits on the host", False),

@@ -14,6 +14,7 @@ from clustersim.engine.perturb import Perturbation, perturbed
 from clustersim.engine.simulate import simulate
 from clustersim.faults import BadInput, Fault, nearest_name
 from clustersim.hardware.kernel import CostModel
+from clustersim.hardware.kernel_cost import kernel_cost
 from clustersim.library.card import list_cards
 from clustersim.library.graph import load_graph
 from clustersim.library.job import JobSetup
@@ -28,6 +29,7 @@ from clustersim.study.graph_job import find_graph_faults, graph_job
 from clustersim.study.profile import load_profile
 from clustersim.study.provenance import provenance
 from clustersim.study.run_length import too_long, too_many_steps, too_slow
+from clustersim.study.runnable import unrunnable
 from clustersim.study.settling import unsettled_saves
 from clustersim.topology.drive_rates import drive_rates
 from clustersim.topology.topology import Topology
@@ -198,7 +200,9 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
                 job = graph_job(graph, settings, topology)
             elif case is not None:
                 job = _training_job(case, setup.value("dtype"))
-        found += [] if job is None or case is None else too_slow(job, topology, setup.values.get("steps"))
+        if job is not None and case is not None:
+            found += too_slow(job, topology, setup.values.get("steps"))
+            found += unrunnable(job, topology, own.get("cost", kernel_cost), dtype=setup.value("dtype"))
     if topology is None or job is None or found:
         raise BadInput([*faults, *(f if f.file else replace(f, file=setup.file(f.key)) for f in found)])
     return Point(
@@ -338,10 +342,12 @@ def _case(model: Model, values: Mapping[str, Any], num_devices: int) -> Case:
 
 def _described(point: Point, result: Result) -> Result:
     """The result with where it came from and what had no effect."""
+    in_vain = tuple(without_effect(point.setup, point.topology, point.job, result))
+    again = {note.partition(":")[0] for note in in_vain if ": no effect" in note}  # of which the fabric speaks too
     notes = (
         *point.notes,
-        *result.warnings,
-        *without_effect(point.setup, point.topology, point.job, result),
+        *(note for note in result.warnings if not (": no effect" in note and note.partition(":")[0] in again)),
+        *in_vain,
         *unsettled_saves(point.job, result),
         *mostly_pieces(point.job, result),
     )

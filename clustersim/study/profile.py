@@ -15,6 +15,7 @@ from clustersim.workload.context import Method
 from clustersim.workload.exchange import Dispatch
 from clustersim.workload.expert_kernels import ExpertKernels
 from clustersim.workload.fusion import FUSED, Loss
+from clustersim.workload.gradient_passes import GradientPass
 from clustersim.workload.host_calls import Launching
 from clustersim.workload.optimizers.separate import UpdateKernels
 from clustersim.workload.placeholders import Placeholders
@@ -28,6 +29,7 @@ _AS = {
     "zero": "plan.zero",
     "fusion": "plan.fusion",
     "logged_losses": "plan.logged_losses",
+    "gradient_passes": "plan.gradient_passes",
     "recompute_modules": "plan.recompute_modules",
     "repeats": "plan.recompute_modules",
     "fp8": "dtype",
@@ -57,8 +59,12 @@ class Profile:
         whether its TFLOP/s count attention over the full square, where their unit does not say; else the causal half
     fsdp : bool
         weights are split, where nothing is said about sharding
+    gradient_passes
+        as in a plan, where gradients are whole
     fusion, loss, launch, wait_norm, wait_layers, clip, update_kernels
         as in a plan
+    reduce_scatter : bool
+        as in a plan, where state or gradients are split by ``zero`` 1 or 2
     module_hooks : bool
         as in a plan, where weights are split by ``zero`` 3
     repeat_heads, batch_first, flat_parameters, logged_losses, unaligned, expert_kernels
@@ -104,6 +110,7 @@ class Profile:
     wait_norm: bool = False
     wait_layers: bool = False
     module_hooks: bool = False
+    reduce_scatter: bool = True
     clip: bool = True
     update_kernels: UpdateKernels = "fused"
     repeat_heads: bool = False
@@ -111,6 +118,7 @@ class Profile:
     flat_parameters: bool = False
     logged_losses: int = 0
     unaligned: UnalignedUnits = "matrix"
+    gradient_passes: tuple[GradientPass, ...] = ()
     expert_kernels: ExpertKernels = "grouped"
     repeats: tuple[str, ...] = ()
     overlap_refresh: bool = True
@@ -191,6 +199,8 @@ class Profile:
             found |= self._sharding(job, pipeline=pp > 1)
         if not job.get("fsdp", found.get("fsdp")) and job.get("zero", found.get("zero", 0)) < 2:
             found["placeholders"] = self.placeholders
+            if not job.get("offload") and not job.get("sync_every"):
+                found["gradient_passes"] = tuple(p for p in self.gradient_passes if p != "average" or replicas > 1)
         return found
 
     def _sharding(self, job: Mapping[str, Any], *, pipeline: bool) -> dict[str, Any]:
@@ -212,6 +222,8 @@ class Profile:
             found["overlap_dp"] = self.overlap_dp
             if (merged.get("zero") or job.get("sharding")) and self.overlap_dp:
                 found["overlap_refresh"] = self.overlap_refresh
+            if merged.get("zero"):
+                found["reduce_scatter"] = self.reduce_scatter
         return found
 
 

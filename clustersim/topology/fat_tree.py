@@ -54,5 +54,5 @@ def fat_tree(
     tiers = tree.tiers()
     notes: tuple[str, ...] = ()
     if oversubscription > 1 and (not tiers or num_nodes <= tiers[0].nodes):
-        notes = (f"fabric.oversubscription={oversubscription:g} has no effect: no traffic leaves its leaf",)
+        notes = ("fabric.oversubscription: no effect: no traffic leaves its leaf",)
     return tree.fabric(notes=notes)

@@ -69,5 +69,5 @@ def rail_optimized(
     tiers = tree.tiers()
     notes: tuple[str, ...] = ()
     if oversubscription > 1 and (not tiers or (num_nodes <= tiers[0].nodes and (pxn or tree.rails == 1))):
-        notes = (f"fabric.oversubscription={oversubscription:g} has no effect: no traffic leaves its leaf",)
+        notes = ("fabric.oversubscription: no effect: no traffic leaves its leaf",)
     return tree.fabric(relay_rails=tree.rails if pxn else 0, notes=notes)

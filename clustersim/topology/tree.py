@@ -225,7 +225,7 @@ class Tree:
         first = tuple(int(row) for row in np.concatenate(([0], np.cumsum([block.count for block in blocks]))))
         path = SwitchTree(num_ports=self.ports.count, levels=levels, names=names, first=first)
         if hashed:
-            notes += (HASHED if tiers else "fabric.ecmp=hashed has no effect: there are no parallel links",)
+            notes += (HASHED if tiers else "fabric.ecmp: no effect: there are no parallel links",)
         return Fabric(
             ports=self.ports,
             blocks=tuple(blocks),

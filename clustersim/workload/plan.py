@@ -12,6 +12,7 @@ from clustersim.workload.context import Method
 from clustersim.workload.exchange import Dispatch
 from clustersim.workload.expert_kernels import ExpertKernels
 from clustersim.workload.fusion import FUSED, Loss
+from clustersim.workload.gradient_passes import GradientPass
 from clustersim.workload.host_calls import Launching
 from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.optimizers.rule import Optimizer
@@ -176,7 +177,7 @@ class ParallelPlan:
         as GPT-2 and GPT-3 train; later models do not
     overlap_dp : bool
         reduce gradients beside the backward pass, gather weights beside the next forward pass; else in one bucket
-        a chunk between the passes
+        a chunk between the passes, or, where each micro-batch is reduced, in buckets that the backward pass waits for
     overlap_refresh : bool
         of ``overlap_dp``: weights whose update is split are gathered beside the next forward pass; else before it, as
         Megatron-LM without ``overlap_param_gather`` does
@@ -225,6 +226,9 @@ class ParallelPlan:
         ``CUDA_LAUNCH_BLOCKING``
     clip : bool
         gradients are clipped by their norm
+    gradient_passes : tuple[str, ...]
+        over all gradients of a rank before they are reduced, once a step: they are divided by the number of replicas
+        (``average``), or searched for what is no number (``check``)
     offload : OffloadPolicy, optional
         what of weights, gradients and optimizer state is on the host, on drives or on a file system, and who updates it
     checkpoint : Checkpoint, optional
@@ -315,6 +319,7 @@ class ParallelPlan:
     wait_messages: bool = False
     wait_kernels: bool = False
     clip: bool = True
+    gradient_passes: tuple[GradientPass, ...] = ()
     offload: OffloadPolicy | None = None
     checkpoint: Checkpoint | None = None
     offload_activations: bool = False

@@ -114,6 +114,8 @@ def _groups(
 ) -> tuple[ParameterGroup, ...]:
     """The weights and gradients that travel while the passes of a micro-batch run, of ``several`` or of one."""
     groups = parameter_groups(placed, shard, kinds, last=last)
+    if not plan.overlap_dp and not any(kind.sharding.gather for kind in kinds):
+        groups = tuple(replace(group, waits=0) if group.reduce else group for group in groups)
     if plan.offload is not None:
         adds, back = several and not last, in_buckets(groups, subgroups, plan.offload.subgroup_size)[::-1]
         full = fills_up(plan.offload, subgroups, [group.blocks for group in back])

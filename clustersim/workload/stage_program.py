@@ -77,7 +77,7 @@ def stage_program(
     offload = plan.offload
     subgroups = [subgroup for chunk in chunks for subgroup in chunk.subgroups]
     for kind in kinds:
-        own = weights_of(kind, blocks, shard, plan)
+        own = weights_of(kind, blocks, shard, plan, replicas=kinds[0].ranks)
         mine = [subgroup for subgroup in subgroups if subgroup.axis == kind.axis]
         if offload is None or not mine:
             resident.update(own.resident_bytes())
@@ -172,10 +172,13 @@ def stage_program(
     return program
 
 
-def weights_of(kind: Replicas, blocks: Sequence[Block], shard: Shard, plan: ParallelPlan) -> Weights:
+def weights_of(
+    kind: Replicas, blocks: Sequence[Block], shard: Shard, plan: ParallelPlan, *, replicas: int = 1
+) -> Weights:
     """Those of one kind in all blocks of a stage, split as their replicas divide them.
 
-    Their tensors are the matrices, those of queries, keys and values apart, and one for each norm.
+    Their tensors are the matrices, those of queries, keys and values apart, and one for each norm. Gradients of all
+    kinds, those of experts too, are averaged over the ``replicas`` of dense weights.
     """
     matrices = [matrix for block in blocks for matrix in kind.matrices(block)]
     norms = sum(kind.parameters(block) > 0 and not kind.matrices(block) for block in blocks)
@@ -191,6 +194,8 @@ def weights_of(kind: Replicas, blocks: Sequence[Block], shard: Shard, plan: Para
         clip=plan.clip,
         kernels_of=plan.update_kernels,
         num_tensors=sum(matrix.count for matrix in matrices) + norms,
+        passes=plan.gradient_passes,
+        replicas=replicas,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clustersim.hardware.kernel import Kernel
+from clustersim.workload.gradient_passes import GradientPass, gradient_passes
 from clustersim.workload.layers.kernels import memory_pass, weight_cast
 from clustersim.workload.matrix import Matrix
 from clustersim.workload.module_dtypes import by_quantisation
@@ -42,6 +43,10 @@ class Weights:
         :data:`clustersim.workload.optimizers.separate.UPDATE_KERNELS`; apart from ``fused`` for Adam only
     num_tensors : int
         that the parameters stand in, for kernels of one tensor each
+    passes : tuple[GradientPass, ...]
+        over all gradients before they are reduced
+    replicas : int
+        that gradients are averaged over
     """
 
     parameters: int
@@ -55,6 +60,8 @@ class Weights:
     clip: bool = True
     kernels_of: UpdateKernels = "fused"
     num_tensors: int = 1
+    passes: tuple[GradientPass, ...] = ()
+    replicas: int = 1
 
     def resident_bytes(self) -> Mapping[str, int]:
         """What the rank holds throughout a step, by memory key [B].
@@ -102,16 +109,19 @@ class Weights:
         )
 
     def checks(self) -> tuple[Kernel, ...]:
-        """Passes whose results decide on the update, each over all tensors at once (multi-tensor kernels).
+        """Passes before the update, each over all tensors at once (multi-tensor kernels): all gradients, then a shard.
 
         With loss scaling the gradients are checked for infinities and unscaled (read, write); where they are clipped
         their norm is taken (read).
         """
         gradient, shard = WIDTH[self.gradient_dtype], self._part(self.state_shards)
+        whole = gradient_passes(self.passes, gradient * self.parameters, replicas=self.replicas)
         if self.kernels_of == "copied":
-            return copied_checks(shard, recipe=find_recipe(self.recipe), gradient_width=gradient, clip=self.clip)
-        unscale = (memory_pass(2 * gradient * shard, dtype="fp32"),) if find_recipe(self.recipe).loss_scaling else ()
-        return (*unscale, memory_pass(gradient * shard, dtype="fp32")) if self.clip else unscale
+            recipe = find_recipe(self.recipe)
+            return whole + copied_checks(shard, recipe=recipe, gradient_width=gradient, clip=self.clip)
+        if find_recipe(self.recipe).loss_scaling:
+            whole += (memory_pass(2 * gradient * shard, dtype="fp32"),)
+        return (*whole, memory_pass(gradient * shard, dtype="fp32")) if self.clip else whole
 
     def step(self) -> tuple[Kernel, ...]:
         """The optimizer's own passes; then the gradients that the rank holds are zeroed for the next step.

@@ -52,6 +52,14 @@ def test_products_that_were_measured_draw_their_own_power_and_attention_does_not
         Power(limit=400.0, idle=80.0, matrix=500.0, memory=120.0, products={"fp8": 0.0})
 
 
+def test_an_attention_kernel_that_was_measured_draws_its_own_power() -> None:
+    own = Power(limit=400.0, idle=80.0, matrix=500.0, memory=120.0, attention={"flash-2": 700.0})
+    assert own.matrix_j("attention", "bf16", 2.0, "flash-2") == 1400
+    assert own.matrix_j("attention", "bf16", 2.0, "cudnn") == own.matrix_j("gemm", "bf16", 2.0) == 1000
+    with pytest.raises(ValueError, match=r"attention\.flash-2"):
+        Power(limit=400.0, idle=80.0, matrix=500.0, memory=120.0, attention={"flash-2": 0.0})
+
+
 def test_a_limit_below_idle_is_refused() -> None:
     with pytest.raises(ValueError, match="idle"):
         Power(limit=50.0, idle=80.0, matrix=500.0, memory=100.0)

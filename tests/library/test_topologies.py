@@ -227,7 +227,7 @@ class TestOwnCard:
         [sources]
         "node.num_superchips" = "assumed: mine"
         """
-        with pytest.raises(BadInput, match=r"host: .* has no place"):
+        with pytest.raises(BadInput, match=r"host\.cpu: .* has no place"):
             load_topology(card(text))
 
 

@@ -238,6 +238,12 @@ def test_what_a_list_has_in_vain_is_told(tiny: JobSetup) -> None:
     ]
 
 
+def test_it_is_told_once(tiny: JobSetup) -> None:
+    """The fabric knows that no traffic leaves its leaf, the run that its routes are the same."""
+    result = run_point(tiny.with_values(TWO_NODES | {"global_batch": 256, "fabric.oversubscription": 2.0}))
+    assert len([note for note in result.warnings if note.startswith("fabric.oversubscription")]) == 1
+
+
 def test_a_default_that_is_stated_is_not_told(tiny: JobSetup) -> None:
     result = run_point(tiny.with_values({"fabric.ecmp": "ideal", "seed": 0, "plan.overlap_dp": True}))
     assert result.warnings == run_point(tiny).warnings

@@ -47,6 +47,7 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (True, {"plan.tp": 2}, True),
     ],
     "plan.logged_losses": [(2, {}, True)],
+    "plan.gradient_passes": [(("average",), ALONE, False), (("average",), {}, True), (("check",), ALONE, True)],
     "plan.unaligned": [("vector", {}, False), ("vector", {"plan.attention": "unfused", "seq_len": 100}, True)],
     "plan.reshard": [(False, {}, False), (False, FSDP, True)],
     "plan.reduce_each": [(True, ALONE, False), (False, {}, False), (True, SYNC, False), (True, {}, True)],
@@ -64,7 +65,13 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "plan.recompute_layers": [(2, {}, False), (2, {"plan.recompute": "full"}, True)],
     "plan.recompute_early_stop": [(True, {}, False), (True, {"plan.recompute": "full"}, True)],
     "plan.sequence_parallel": [(True, {}, False), (False, {"plan.tp": 2}, True)],
-    "plan.overlap_dp": [(False, ALONE, False), (False, FSDP, False), (False, SYNC, False), (False, {}, True)],
+    "plan.overlap_dp": [
+        (False, ALONE, False),
+        (False, FSDP, False),
+        (False, SYNC, False),
+        (False, {}, True),
+        (False, {"plan.zero": 2}, True),
+    ],
     "plan.overlap_refresh": [
         (False, {}, False),
         (False, FSDP, False),

@@ -139,3 +139,22 @@ def test_a_schedule_that_is_no_name_is_told_once(tiny: JobSetup) -> None:
         with pytest.raises(BadInput) as error:
             prepare(setup, faults)
         assert [fault.key for fault in error.value.faults] == ["plan.schedule"]
+
+
+@pytest.mark.parametrize(
+    ("values", "key", "nearest"),
+    [
+        ({"topology": "dgx1-v100"}, "dtype", "fp16"),
+        ({"topology": "dgx-a100", "dtype": "nvfp4"}, "dtype", "bf16"),
+        ({"topology": "dgx1-v100", "dtype": "fp16", "plan.attention": "trtllm"}, "plan.attention", "flash"),
+    ],
+)
+def test_what_gpus_cannot_compute_is_told_by_its_setting(
+    tiny: JobSetup, values: dict[str, Any], key: str, nearest: str
+) -> None:
+    setup = tiny.with_values(values)
+    with pytest.raises(BadInput, match="cannot run on") as error:
+        prepare(setup)
+    (fault,) = error.value.faults
+    assert (fault.key, fault.value, fault.nearest) == (key, setup.value(key), nearest)
+    prepare(setup.with_values({key: nearest}))

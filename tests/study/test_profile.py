@@ -97,6 +97,13 @@ def test_sharding_is_taken_whole_or_not_at_all() -> None:
     assert switches("llama-3-2024", pp=2)["zero"] == 2
 
 
+def test_below_stage_3_deepspeed_sums_whole_gradients_between_kernels() -> None:
+    found = switches("deepspeed-huggingface-2024", zero=2)
+    assert (found["reduce_scatter"], found["overlap_dp"], found["gradient_dtype"]) == (False, False, "bf16")
+    assert not {"reduce_scatter", "overlap_dp"} & switches("deepspeed-huggingface-2024").keys()
+    assert switches("megatron-core-2024")["reduce_scatter"] is True
+
+
 @pytest.mark.parametrize(("job", "replicas", "hooked"), [({}, 8, True), ({"zero": 2}, 8, None), ({}, 1, None)])
 def test_hooks_go_with_weights_that_are_split(job: dict[str, Any], replicas: int, hooked: bool | None) -> None:
     for name in ("deepspeed-huggingface-2024", "deepspeed-zero3-2022"):

@@ -50,6 +50,17 @@ def test_without_overlap_one_bucket_goes_when_all_is_done(llama: Model) -> None:
     assert before(arrays, op) == [max(n for n in range(len(arrays)) if arrays.micro_batch[n] >= 0)]
 
 
+def test_without_overlap_the_backward_pass_waits_for_the_buckets_of_each_micro_batch(llama: Model) -> None:
+    for beside in (True, False):
+        arrays = program(llama, zero=2, overlap_dp=beside)
+        *reductions, _ = called(arrays, "reduce-scatter gradients")
+        assert len(reductions) > 2 * 12
+        kernels = np.array([arrays.streams[k] == "compute" for k in arrays.stream])
+        after = [op + 1 + int(kernels[op + 1 :].argmax()) for op in reductions]
+        waits = [op in before(arrays, kernel) for op, kernel in zip(reductions, after, strict=True)]
+        assert not any(waits) if beside else all(waits)
+
+
 def test_the_update_waits_for_every_reduction(gpt: Model) -> None:
     arrays = program(gpt, pp=2, tp=2)
     (update,) = called(arrays, "adam")

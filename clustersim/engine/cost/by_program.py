@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustersim.engine.cost.alone import local_cost
 from clustersim.engine.cost.local_cost import LocalCost
-from clustersim.engine.cost.program_clock import program_clock
-from clustersim.hardware.cpu import CPU
-from clustersim.hardware.gpu import GPU
+from clustersim.engine.cost.within_power import within_power
 from clustersim.hardware.kernel import CostModel
 from clustersim.topology.topology import Topology
 from clustersim.workload.arrays import Arrays
@@ -34,34 +31,15 @@ def local_costs(
     """(program, kind of device) -> cost of each distinct op; None for a collective."""
     num_kinds = int(kind_of.max()) + 1 if len(kind_of) else 0
     pairs, examples = np.unique(program_of * max(num_kinds, 1) + kind_of, return_index=True)
-    costs: dict[tuple[int, float, float], dict[Op, LocalCost]] = defaultdict(dict)  # stages share most of their ops
-    table = {}
+    costs: dict[tuple[int, float], dict[Op, LocalCost]] = defaultdict(dict)  # stages share most of their ops
+    limited, table = within_power(cost), {}
     for pair, rank in zip(pairs, examples, strict=True):
         program, kind = divmod(int(pair), num_kinds)
-        d = int(device[rank])
+        d, slower = int(device[rank]), float(slowdown[rank])
         gpu, cpu = topology.gpus[topology.gpu_of[d]], topology.cpus[topology.cpu_of[d]]
-        at = partial(_at_clock, programs[program], gpu, cpu, d, topology, cost)
-        full = at(costs[kind, 1.0, 1.0], 1.0, 1.0)  # a straggler keeps the clock of the others, so its factor is whole
-        clock, slower = program_clock(programs[program], gpu, full), float(slowdown[rank])
-        found = at(costs[kind, slower, clock], slower, clock)
+        found = costs[kind, slower]
+        for op in programs[program].ops:
+            if op not in found and not isinstance(op, Collective):
+                found[op] = local_cost(op, gpu, cpu, d, topology, limited, slower)
         table[program, kind] = tuple(None if isinstance(op, Collective) else found[op] for op in programs[program].ops)
     return table
-
-
-def _at_clock(
-    program: Arrays,
-    gpu: GPU,
-    cpu: CPU,
-    device: int,
-    topology: Topology,
-    cost: CostModel,
-    found: dict[Op, LocalCost],
-    slowdown: float,
-    clock: float,
-) -> dict[Op, LocalCost]:
-    """``found`` with what is missing of the program's ops, on a GPU at a part of its clock."""
-    clocked = gpu.at_clock(clock)
-    for op in program.ops:
-        if op not in found and not isinstance(op, Collective):
-            found[op] = local_cost(op, clocked, cpu, device, topology, cost, slowdown)
-    return found

@@ -180,7 +180,7 @@ def _clock(gpu: GPU, kernels: tuple[Kernel, ...], seconds: float) -> float:
     if gpu.power is None:
         return 1.0
     matrix_j = sum(
-        gpu.power.matrix_j(k.kind, k.dtype, k.count * k.flops / gpu.flop_per_s(k.dtype))
+        gpu.power.matrix_j(k.kind, k.dtype, k.count * k.flops / gpu.flop_per_s(k.dtype), k.form)
         for k in kernels
         if k.kind != "memory"
     )

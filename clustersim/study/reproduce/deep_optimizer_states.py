@@ -24,10 +24,6 @@ _GARBAGE = (
     "0.83 of the 6.80 s are six collections of Python's garbage, which memory_breakdown in the configuration asks "
     "for; they are not simulated, and the sum of the sample's timers is held beside it"
 )
-_HOOKS = (
-    "17 %, a millisecond a layer: what CUDA's streams, events and markers take ZeRO-3's hooks is not measured; without "
-    "interleaving the same pass took 0.20 s, which is met"
-)
 _BUCKETS = (
     "ZeRO-3's bucket of 5e8 gradients (0.9 GiB) and the fp64 copies of its norm are not simulated, nor what PyTorch's "
     "allocator keeps between them"
@@ -112,7 +108,7 @@ DEEP_OPTIMIZER_STATES = System(
         _sample(_ZERO_3, "backward", 4.76),
         _sample(_ZERO_3, "update", 3.95),
         _sample(_INTERLEAVED, "iteration", 6.80, _GARBAGE),
-        _sample(_INTERLEAVED, "forward", 0.21, _HOOKS),
+        _sample(_INTERLEAVED, "forward", 0.21),
         _sample(_INTERLEAVED, "backward", 1.55),
         _sample(_INTERLEAVED, "update", 4.19),
         Quantity(

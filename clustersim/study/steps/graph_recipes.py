@@ -13,6 +13,7 @@ _HYBRID = ("attn", "mamba", *_ROUTER)
 _DEEPSEEK = "deepseek/deepseek_workload_base_configs.py"
 _QWEN = "qwen/qwen3_workload_base_configs.py"
 _GPT_OSS = "gpt_oss/gpt_oss_workload_base_configs.py"
+_LLAMA = "llama/llama3_workload_base_configs.py"
 _NEMOTRON = "nemotronh/nemotron_3_workload_base_configs.py"
 _FIRST = ("summary 26.02", "summary 26.04")
 
@@ -32,6 +33,12 @@ _SCOPES: tuple[tuple[tuple[str, ...], tuple[str, ...], str, tuple[str, ...]], ..
     (_FIRST, ("qwen3_235b", "gb300"), _QWEN, _ATTENTION),
     (_FIRST, ("gpt_oss_120b", "gb300"), _GPT_OSS, _ATTENTION),
     (("summary 26",), ("gpt_oss_120b", "b300 (dgx"), _GPT_OSS, _ATTENTION),
+    *(
+        (("summary 26",), ("llama3_70b", tuning, device), _LLAMA, ("mlp",))
+        for tuning, devices in (("lora", ("gb200", "gb300", "b200 (dgx", "b300 (dgx")), ("sft", ("gb200", "gb300")))
+        for device in devices
+    ),
+    (("summary 26",), ("llama3_70b", "sft", "h100", "fp8"), _LLAMA, ("mlp",)),
 )
 
 GRAPH_RECIPES: tuple[Recipe, ...] = tuple(

@@ -92,7 +92,7 @@ def offloaded_group(
     arrive = [op for path in paths for op in path.arrive]
     on_host = [op for op in arrive if not isinstance(op, Storage)]
     on_drives = [op for op in arrive if isinstance(op, Storage)]
-    waits = len(on_host) if policy.blocking and leaving else None
+    waits = len(on_host) if policy.blocking and leaving else group.waits
     return replace(
         group,
         reduce=(*group.reduce, *(op for path in paths for op in path.leave)),

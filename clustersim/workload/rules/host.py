@@ -13,6 +13,7 @@ HOST_KEYS = (
     "plan.tp",
     "plan.loss",
     "plan.update_kernels",
+    "plan.gradient_passes",
     "plan.optimizer",
     "plan.schedule",
     "plan.vpp",
@@ -34,6 +35,9 @@ def host_faults(case: Case) -> Iterator[Fault]:
         if getattr(plan, name) and plan.launch != "none" and plan.pp > 1 and case.schedule != "1f1b":
             rule = "is for plan.schedule 1f1b: a host that waits under another could wait for ever"
             yield Fault(key=f"plan.{name}", value=True, rule=rule, nearest=False)
+    if plan.gradient_passes and (plan.fsdp or plan.zero >= 2 or plan.sync_every):
+        rule = "is for whole gradients that are reduced once a step: plan.zero 0 or 1, no plan.fsdp, no plan.sync_every"
+        yield Fault(key="plan.gradient_passes", value=list(plan.gradient_passes), rule=rule, nearest=[])
     if plan.update_kernels != "fused" and plan.optimizer not in _SEPARATE:
         rule = f"is for {' and '.join(_SEPARATE)}; the kernels of other updates are not known one by one"
         yield Fault(key="plan.update_kernels", value=plan.update_kernels, rule=rule, nearest="fused")
@@ -45,6 +49,10 @@ def host_notes(case: Case) -> Iterator[str]:
     for name in ("wait_norm", "wait_layers", "module_hooks", "wait_messages", "wait_kernels"):
         if getattr(plan, name) and plan.launch == "none":
             yield f"plan.{name}: no effect without plan.launch"
+    if plan.gradient_passes and plan.offload is not None:
+        yield "plan.gradient_passes: no effect with plan.offload"
+    elif tuple(plan.gradient_passes) == ("average",) and case.replicas * plan.cp == 1:
+        yield "plan.gradient_passes: average has no effect with one replica"
     if plan.cuda_graphs and plan.launch not in ("layers", "modules"):
         yield "plan.cuda_graphs: no effect without plan.launch layers or modules"
     if plan.wait_messages and plan.launch != "none" and plan.pp == 1:

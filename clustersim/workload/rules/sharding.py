@@ -161,8 +161,6 @@ def sharding_notes(case: Case) -> Iterator[str]:
         yield "plan.overlap_refresh: no effect without plan.zero 1 or 2 over replicas and plan.overlap_dp"
     if not plan.overlap_dp and ranks > 1 and splits:
         yield "plan.overlap_dp: no effect on weights and gradients that travel with the passes, layer by layer"
-    elif not plan.overlap_dp and ranks > 1 and each:
-        yield "plan.overlap_dp: gradients travel with the passes all the same, bucket by bucket"
     if plan.placeholders != "none" and (splits or (each and ranks > 1)):
         yield "plan.placeholders: no effect on gradients that travel with the passes, which are tensors of their own"
     if plan.sync_every is not None and plan.sync_ranks == 1 < ranks:

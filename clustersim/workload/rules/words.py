@@ -11,6 +11,7 @@ from clustersim.workload.case import Case
 from clustersim.workload.context import METHODS
 from clustersim.workload.expert_kernels import ExpertKernels
 from clustersim.workload.fusion import FUSIONS, LOSSES
+from clustersim.workload.gradient_passes import GRADIENT_PASSES
 from clustersim.workload.host_calls import LAUNCHES
 from clustersim.workload.module_dtypes import MODULE_DTYPES
 from clustersim.workload.optimizer import OPTIMIZERS
@@ -65,6 +66,7 @@ def word_faults(case: Case) -> Iterator[Fault]:
         ("plan.zeropp", plan.zeropp, PARTS),
         ("plan.fusion", plan.fusion, tuple(FUSIONS)),
         ("plan.cuda_graphs", plan.cuda_graphs, CAPTURED),
+        ("plan.gradient_passes", plan.gradient_passes, GRADIENT_PASSES),
     )
     for key, listed, names in lists:
         if isinstance(listed, list | tuple):

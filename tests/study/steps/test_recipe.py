@@ -261,3 +261,28 @@ def test_nemotron_3_super_keeps_modules_and_layers_out_of_its_formats() -> None:
     assert eight.plan.module_dtypes == ("mtp:bf16",)
     assert (four.plan.recompute_modules, eight.plan.recompute) == (("norm", "activation"), "none")
     assert {four.plan.dispatch, eight.plan.dispatch} == {"hybridep"}
+
+
+@pytest.mark.parametrize(
+    ("row_id", "hardware", "precision", "captured"),
+    [
+        ("LLAMA3_70B-GB200-8-LoRA", "GB200 NVL72", "fp8", True),
+        ("LLAMA3_70B-B200-8-LoRA", "B200 (DGX B200)", "fp8_mx", True),
+        ("LLAMA3_70B-GB200-32-SFT", "GB200 NVL72", "fp8_mx", True),
+        ("LLAMA3_70B-H100-32-SFT", "H100 (DGX H100)", "fp8", True),
+        ("LLAMA3_70B-H100-32-SFT", "H100 (DGX H100)", "bf16", False),
+        ("LLAMA3_70B-H100-8-LoRA", "H100 (DGX H100)", "fp8", False),
+        ("LLAMA3_70B-GB200-64", "GB200 NVL72", "fp8", False),
+    ],
+)
+def test_fine_tuning_captures_mlps(row_id: str, hardware: str, precision: str, captured: bool) -> None:
+    row = replace(
+        CARD,
+        source="NVIDIA Megatron Bridge performance summary 26.06",
+        id=row_id,
+        model="LLAMA3_70B",
+        hardware=hardware,
+        precision=precision,
+        notes="",
+    )
+    assert (recipe_of(row)[1].get("cuda_graphs") == ("mlp",)) is captured

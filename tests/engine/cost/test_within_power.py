@@ -1,4 +1,4 @@
-"""The clock that a power limit leaves to a program."""
+"""The clock that a power limit leaves to a kernel."""
 
 from __future__ import annotations
 
@@ -33,11 +33,15 @@ def test_products_alone_run_at_the_clock_that_fits(star: ModuleType) -> None:
     assert star.times(run(star, TIGHT, star.gemm(NS)), 0)["gemm"] == (0, -(-NS * 4 // 3))
 
 
-def test_memory_keeps_its_clock_and_leaves_power_to_products(star: ModuleType) -> None:
+def test_what_stands_between_products_does_not_change_their_clock(star: ModuleType) -> None:
     times = star.times(run(star, TIGHT, star.gemm(NS), star.sweep(NS)), 0)
-    sweep = times["sweep"]
-    assert sweep[1] - sweep[0] == NS
-    assert NS < times["gemm"][1] < NS * 4 // 3
+    assert times["gemm"] == (0, -(-NS * 4 // 3))
+    assert times["sweep"][1] - times["sweep"][0] == NS
+
+
+def test_a_product_that_waits_for_memory_takes_as_long_at_a_lower_clock(star: ModuleType) -> None:
+    """118 W of its matrix units and 50 W of memory are too many at full clock, at 5/8 of it they fit."""
+    assert star.times(run(star, TIGHT, star.gemm(NS // 2, nbytes=1000 * NS)), 0)["gemm"] == (0, NS)
 
 
 @pytest.mark.parametrize("power", [ROOM, TIGHT])
