@@ -109,6 +109,7 @@ def _run_one(
             raise
         result = deadlock.result
     answer = summary(result)
+    written = "" if out is None else _write(result, setup, out)  # before a pipe that is read in part can end all
     table = setup.value("kernel_table")
     sources = number_sources(result.topology, result.record.timed, table=None if table is None else Path(table).stem)
     if as_json:
@@ -125,25 +126,22 @@ def _run_one(
             print(f"\n{collectives_text(result.collectives)}")
             print(f"\n{coverage_text(answer['coverage'], answer['coverage_missing'])}")
             print(f"\n{sources_text(sources)}")
-    if out is not None and not _write(result, setup, out, quiet=as_json):
-        return FAILED
-    return OK if answer["status"] == "ok" else FAILED
+        if written:
+            print(f"\n{written}")
+    return OK if answer["status"] == "ok" and written is not None else FAILED
 
 
-def _write(result: Result, setup: JobSetup, out: Path, *, quiet: bool) -> bool:
-    """Write the run folder and say so; whether it could be written: the disk may have filled up meanwhile."""
+def _write(result: Result, setup: JobSetup, out: Path) -> str | None:
+    """Write the run folder; what was written, None where it could not be: the disk may have filled up meanwhile."""
     import sys
 
     from clustersim.study.run_folder import write_run
 
     try:
-        written = write_run(result, setup, out)
+        return written_text(out, write_run(result, setup, out))
     except OSError as error:
         print(f"--out: {str(out)!r} could not be written: {error}", file=sys.stderr)
-        return False
-    if not quiet:
-        print(f"\n{written_text(out, written)}")
-    return True
+        return None
 
 
 def _meanings() -> Mapping[str, Any]:

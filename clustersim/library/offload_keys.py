@@ -8,7 +8,9 @@ from typing import get_args
 from clustersim.library.key import Key
 from clustersim.library.values import Flag, Name, Names, Number, Whole, Wholes, Word
 from clustersim.workload.offload import POLICIES
-from clustersim.workload.offload.policy import DRIVES, Adam, Cast, Updater
+from clustersim.workload.offload.casts import Cast
+from clustersim.workload.offload.cpu_update import Adam
+from clustersim.workload.offload.place import DRIVES, Updater
 
 __all__ = ["OFFLOAD_KEYS"]
 

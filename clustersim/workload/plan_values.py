@@ -23,16 +23,11 @@ def plan_values(plan: ParallelPlan) -> dict[str, Any]:
     offload = None if plan.offload is None else {"policy": plan.offload.name, **asdict(plan.offload)}
     saves = None if plan.checkpoint is None else {"policy": plan.checkpoint.name, **asdict(plan.checkpoint)}
     bare = replace(filled, schedule=None, sharding=None, optimizer="adam", offload=None, checkpoint=None)
-    return asdict(bare) | {
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(bare).items()}
+    return plain | {
         "offload": offload,
         "checkpoint": saves,
         **{name: thing if thing is None or isinstance(thing, str) else _name(thing) for name, thing in own.items()},
-        "axis_order": list(plan.axis_order),
-        "recompute_modules": list(plan.recompute_modules),
-        "module_dtypes": list(plan.module_dtypes),
-        "cuda_graphs": list(plan.cuda_graphs),
-        "zeropp": list(plan.zeropp),
-        "fusion": list(plan.fusion),
     }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 
 from clustersim.analysis.definitions import definitions
+from clustersim.cli import main
 from clustersim.library.job import JobSetup, load_job
 from clustersim.library.settings import read_settings
 from clustersim.study.point import prepare
@@ -226,3 +229,21 @@ class TestWritten:
         assert "No space left" in answer.err
         assert files(tmp_path) == {"tiny.toml"}
         assert not (tmp_path / "runs").exists()
+
+
+class _Closed(io.StringIO):
+    """A pipe whose reader has gone."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_a_folder_is_whole_though_nobody_reads_what_is_printed(
+    call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", _Closed())
+        patched.setattr(sys, "stderr", io.StringIO())
+        assert main((*TINY, "--out", "mine")) == 1
+    assert {"job.toml", "summary.json", "trace.parquet", "versions.json"} <= files(Path("mine"))
+    assert call("compare", "mine", "tiny.toml", "--json").json["changed_inputs"] == {}

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import clustersim as cs
 from clustersim.workload.offload import OffloadPolicy, Place, Subgroup
-from clustersim.workload.offload.policy import Release, Updater
+from clustersim.workload.offload.place import Updater
+from clustersim.workload.offload.policy import Release
 from clustersim.workload.op import Copy, Storage
 
 SMALL: dict[str, Any] = {

@@ -16,7 +16,7 @@ from clustersim.library.topologies import load_topology
 from clustersim.study.reproduce.runs import Runs
 from clustersim.study.reproduce.system import Quantity, System
 from clustersim.workload.job import Job
-from clustersim.workload.offload.policy import Adam
+from clustersim.workload.offload.cpu_update import Adam
 from clustersim.workload.op import HostWork
 from clustersim.workload.program import Program
 

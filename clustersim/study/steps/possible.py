@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from clustersim.hardware.gpu import GPU
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.filled_nodes import nodes_disagree
@@ -23,18 +25,22 @@ def check_numbers(row: StepRow) -> None:
     RefusedError
         also when no card stands for the hardware
     """
+    wrong = list(_impossible(row))
+    if wrong:
+        raise RefusedError("numbers", "; ".join(wrong))
+
+
+def _impossible(row: StepRow) -> Iterator[str]:
     node = one_node(row)
     if row.nodes is not None and row.gpus is not None:
-        told, per_node = nodes_disagree(row.gpus, row.nodes), -(-row.gpus // row.nodes)
-        if told is None and per_node > node.num_devices:
-            told = f"{row.gpus} GPUs on {row.nodes} nodes of {node.num_devices}"
-        if told is not None:
-            raise RefusedError("numbers", told)
+        if told := nodes_disagree(row.gpus, row.nodes):
+            yield told
+        elif -(-row.gpus // row.nodes) > node.num_devices:
+            yield f"{row.gpus} GPUs on {row.nodes} nodes of {node.num_devices}"
     gpu = node.gpus[0]
     rate, peak = _rate(row, gpu), _peak(row, gpu)
     if rate is not None and rate > peak:
-        told = f"{row.metric} {row.value:g} {row.unit}"
-        raise RefusedError("numbers", f"{told}: the dense peak of {gpu.name} is {peak / 1e12:g} TFLOP/s")
+        yield f"{row.metric} {row.value:g} {row.unit}: the dense peak of {gpu.name} is {peak / 1e12:g} TFLOP/s"
 
 
 def _rate(row: StepRow, gpu: GPU) -> float | None:

@@ -10,7 +10,7 @@ import numpy as np
 from clustersim.workload.checkpoint.policy import PHASE, Background, Checkpoint
 from clustersim.workload.checkpoint.state import State
 from clustersim.workload.job import Pool
-from clustersim.workload.offload.policy import Tier
+from clustersim.workload.offload.place import Tier
 from clustersim.workload.offload.traffic import read, write
 from clustersim.workload.op import Copy, HostWork, Op, Storage
 from clustersim.workload.program import Program

@@ -7,7 +7,8 @@ from typing import Any
 
 from clustersim.workload.offload.deep_optimizer_states import DeepOptimizerStates
 from clustersim.workload.offload.mlp_offload import MlpOffload
-from clustersim.workload.offload.policy import OffloadPolicy, Place
+from clustersim.workload.offload.place import Place
+from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.offload.superoffload import SuperOffload
 from clustersim.workload.offload.superoffload_release import SuperOffloadRelease

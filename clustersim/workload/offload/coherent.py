@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import get_args
 
 from clustersim.faults import BadInput, Fault
-from clustersim.workload.offload.policy import OffloadPolicy, Release, Tier, Updater
+from clustersim.workload.offload.place import Tier, Updater
+from clustersim.workload.offload.policy import OffloadPolicy, Release
 from clustersim.workload.offload.subgroup import Subgroup
 
 __all__ = ["require_coherent"]

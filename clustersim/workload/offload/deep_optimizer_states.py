@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from clustersim.faults import Fault
-from clustersim.workload.offload.policy import Cast, OffloadPolicy, Place, Updater
+from clustersim.workload.offload.casts import Cast
+from clustersim.workload.offload.place import Place, Updater
+from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.offload.subgroup import Subgroup
 
 __all__ = ["DeepOptimizerStates"]

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from clustersim.workload.number_format import WIDTH
 from clustersim.workload.offload.gradient_path import gradient_width
-from clustersim.workload.offload.policy import DRIVES, OffloadPolicy, Tier
+from clustersim.workload.offload.place import DRIVES, Tier
+from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.offload.pools import BUFFERS, STATES
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.offload.traffic import read

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.number_format import WIDTH
-from clustersim.workload.offload.policy import OffloadPolicy, Tier
+from clustersim.workload.offload.place import Tier
+from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.offload.traffic import cast_pass, copy, host_pass, touch, write
 from clustersim.workload.op import Compute, HostWork, Op
 

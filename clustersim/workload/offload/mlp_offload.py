@@ -8,7 +8,9 @@ from typing import ClassVar
 
 from clustersim.faults import BadInput, Fault
 from clustersim.topology.drive_rates import DriveRates
-from clustersim.workload.offload.policy import DRIVES, Cast, Drive, OffloadPolicy, Place
+from clustersim.workload.offload.casts import Cast
+from clustersim.workload.offload.place import DRIVES, Drive, Place
+from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.offload.subgroup import Subgroup
 
 __all__ = ["MlpOffload"]

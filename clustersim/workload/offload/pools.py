@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from clustersim.workload.job import Pool
-from clustersim.workload.offload.policy import DRIVES, OffloadPolicy
+from clustersim.workload.offload.place import DRIVES
+from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.program import Program
 
 __all__ = ["BUFFERS", "STAGING", "STATES", "pools"]

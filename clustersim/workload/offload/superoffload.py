@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from clustersim.faults import Fault
-from clustersim.workload.offload.policy import Adam, Cast, OffloadPolicy, Place, Release, Updater
+from clustersim.workload.offload.casts import Cast
+from clustersim.workload.offload.cpu_update import Adam
+from clustersim.workload.offload.place import Place, Updater
+from clustersim.workload.offload.policy import OffloadPolicy, Release
 from clustersim.workload.offload.subgroup import Subgroup
 
 __all__ = ["SuperOffload"]

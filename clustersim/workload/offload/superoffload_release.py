@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from clustersim.faults import Fault
-from clustersim.workload.offload.policy import Cast, OffloadPolicy, Place, Release, Updater
+from clustersim.workload.offload.casts import Cast
+from clustersim.workload.offload.place import Place, Updater
+from clustersim.workload.offload.policy import OffloadPolicy, Release
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.offload.zero_3_offload import Zero3Offload
 

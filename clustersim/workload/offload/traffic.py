@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from clustersim.workload.offload.policy import OffloadPolicy, Tier
+from clustersim.workload.offload.place import Tier
+from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.op import Copy, HostWork, Op, Storage
 

@@ -11,7 +11,8 @@ from clustersim.workload.offload.cpu_turn import bring_weights, scale_gradients,
 from clustersim.workload.offload.drive_access import STATE, read_states, to_read, write_away
 from clustersim.workload.offload.gpu_turn import return_weights, update_on_gpu
 from clustersim.workload.offload.gradient_path import gradient_width
-from clustersim.workload.offload.policy import DRIVES, OffloadPolicy
+from clustersim.workload.offload.place import DRIVES
+from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.offload.pools import BUFFERS
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.offload.traffic import host_pass, write

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from clustersim.faults import Fault
-from clustersim.workload.offload.policy import Place, Updater
+from clustersim.workload.offload.place import Place, Updater
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.offload.zero_3_offload import Zero3Offload
 

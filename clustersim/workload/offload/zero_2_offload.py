@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from clustersim.workload.offload.policy import Cast, OffloadPolicy
+from clustersim.workload.offload.casts import Cast
+from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.offload.subgroup import Subgroup
 
 __all__ = ["Zero2Offload"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from clustersim.workload.offload.policy import Cast, OffloadPolicy, Place
+from clustersim.workload.offload.casts import Cast
+from clustersim.workload.offload.place import Place
+from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.offload.subgroup import Subgroup
 
 __all__ = ["Zero3Offload"]

@@ -48,6 +48,7 @@ def test_what_is_possible(given: dict[str, Any]) -> None:
         ({"value": 313.0, "metric": "tflops_per_gpu", "unit": "TFLOP/s/GPU"}, "tflops_per_gpu 313"),
         ({"value": 150.0, "hardware": "H100-SXM5-80GB", "precision": "bf16"}, "mfu 150"),
         ({"gpus": 12, "nodes": 5}, "12 ranks, 3 on each of 5 nodes"),
+        ({"gpus": 8, "nodes": 16, "value": 140.0}, "nodes; mfu 140 percent"),
         ({"gpus": 8, "nodes": 16}, "8 ranks, 1 on each of 16 nodes"),
         ({"gpus": 32, "nodes": 2}, "32 GPUs on 2 nodes of 8"),
     ],

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from clustersim.workload.offload.casts import Cast
 from clustersim.workload.offload.gradient_path import gradient_path, gradient_width
-from clustersim.workload.offload.policy import Cast, OffloadPolicy
+from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.op import Compute, Copy, HostWork, Storage
 
 POLICY = OffloadPolicy()

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import clustersim as cs
 from clustersim.workload.offload import OffloadPolicy, Place, Subgroup
-from clustersim.workload.offload.policy import Updater
+from clustersim.workload.offload.place import Updater
 
 
 @dataclass(frozen=True, kw_only=True)

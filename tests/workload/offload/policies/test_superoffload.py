@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import clustersim as cs
 from clustersim.workload.offload import OffloadPolicy, Place, SuperOffload
-from clustersim.workload.offload.policy import Tier
+from clustersim.workload.offload.place import Tier
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.op import Compute, Copy, HostWork
 
