@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clustersim.engine.lane import Lane
+from clustersim.engine.loop.lane import Lane
 from clustersim.workload.op import Collective
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _held_by(engine: Engine, lane: Lane, i: int) -> str:
     """The resource that gives an op in progress nothing."""
     joint = lane.slot[i] >= 0
     op = (lane.rendezvous[lane.slot[i]], lane.sequence[i]) if joint else (lane, i)
-    limit = next(activity.limit for activity in engine.stuck if (activity.owner, activity.number) == op)
+    limit = next(activity.limit for activity in engine.calendar.stuck if (activity.owner, activity.number) == op)
     return f"{engine.scene.system.topology.resources.name(engine.scene.row[limit])} has no bandwidth left for it"
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from clustersim.faults import BadInput, Fault, nearest_name
 
-__all__ = ["LimitReached", "Limits"]
+__all__ = ["LimitReached", "Limits", "Watch"]
+
+_LOOK_EVERY = 256
+"""Instants between two looks at the clock on the wall: some milliseconds."""
 
 
 class LimitReached(RuntimeError):  # noqa: N818 - what happened, not a fault
@@ -52,9 +55,36 @@ class Limits:
             raise BadInput(faults)
         return cls(**given)
 
-    def check(self, num_events: int, wall_end: float) -> None:
-        """Raise :class:`LimitReached` when the instants or the real time are used up."""
-        if num_events >= self.num_events:
+
+class Watch:
+    """Looks every few instants whether a run has used up its limits, and tells how far it is.
+
+    Parameters
+    ----------
+    limits : Limits
+    progress : callable, optional
+        called at each look with the simulated time [ns]
+
+    Attributes
+    ----------
+    next_look : float
+        number of instants handled at which to look next
+    """
+
+    __slots__ = ("_limits", "_progress", "_wall_end", "next_look")
+
+    def __init__(self, limits: Limits, progress: Callable[[int], None] | None = None) -> None:
+        self._limits = limits
+        self._progress = progress
+        self._wall_end = time.monotonic() + limits.wall_s
+        self.next_look = min(_LOOK_EVERY, limits.num_events)
+
+    def look(self, num_events: int, now: int) -> None:
+        """Raise :class:`LimitReached` when the instants or the real time are used up; ``now`` in [ns]."""
+        self.next_look = min(num_events + _LOOK_EVERY, self._limits.num_events)
+        if num_events >= self._limits.num_events:
             raise LimitReached(f"limits.num_events: {num_events} instants handled")
-        if time.monotonic() > wall_end:
-            raise LimitReached(f"limits.wall_s: {self.wall_s:g} s of real time used")
+        if time.monotonic() > self._wall_end:
+            raise LimitReached(f"limits.wall_s: {self._limits.wall_s:g} s of real time used")
+        if self._progress is not None:
+            self._progress(now)

@@ -13,17 +13,18 @@ import numpy as np
 
 from clustersim.collective.overlap import Overlap
 from clustersim.collective.traffic import Algorithm
-from clustersim.engine.build import build
-from clustersim.engine.chosen import chosen
 from clustersim.engine.deadlock import Deadlock
 from clustersim.engine.engine import Engine
-from clustersim.engine.full import full_scene
 from clustersim.engine.limits import LimitReached, Limits
-from clustersim.engine.live import find_live
-from clustersim.engine.noise import Noise
 from clustersim.engine.perturb import Perturbation, perturbed
-from clustersim.engine.recording import record
-from clustersim.engine.usage import usage
+from clustersim.engine.record.chosen import chosen
+from clustersim.engine.record.recording import record
+from clustersim.engine.record.usage import usage
+from clustersim.engine.scene.full import full_scene
+from clustersim.engine.scene.live import find_live
+from clustersim.engine.system.build import build
+from clustersim.engine.system.noise import Noise
+from clustersim.engine.system.system import System
 from clustersim.faults import BadInput, Fault
 from clustersim.garbage import uncollected
 from clustersim.hardware.kernel import CostModel
@@ -107,9 +108,8 @@ def simulate(
     """
     began = time.perf_counter()
     listed = [jobs] if isinstance(jobs, Job) else list(jobs)
-    if steps is None:  # whole rounds of every job
-        period = lcm(*(job.period for job in listed))
-        steps = -(-max((job.usual_steps for job in listed), default=1) // period) * period
+    if steps is None:
+        steps = _usual_steps(listed)
     faults = list(_call_faults(listed, steps))
     if faults:
         raise BadInput(faults)
@@ -118,23 +118,14 @@ def simulate(
     if not isinstance(overlap, Overlap):
         overlap = Overlap.parse(overlap or {})
     slow = [perturbation.slow_ranks if j == 0 else {} for j in range(len(listed))]
-    system = build(topology, listed, cost, slow, algorithms, overlap)
-    if perturbation.jitter:
-        system.noise = Noise(seed=seed, jitter=perturbation.jitter)
-    left_open = {kind for block in system.blocks for kind, _, pinned in block.signatures if pinned is None}
-    notes = [f"algorithms.{k}: no effect: no op leaves it open" for k in system.algorithms if k not in left_open]
-    crowded = int((np.bincount(system.device) > 1).sum())
-    if crowded:
-        notes.append(f"{crowded} devices run several ranks: these share memory bandwidth, but compute as if alone")
+    algorithms = algorithms or {}
+    noise = Noise(seed=seed, jitter=perturbation.jitter) if perturbation.jitter else None
+    system = build(topology, listed, cost, slow, algorithms, overlap, noise)
     declared = _rows(topology, varying)
     rounds = [-(-steps // job.period) for job in listed]
-    for job, times in zip(listed, rounds, strict=True):
-        if times * job.period > steps:
-            played = f"a round of its programs is {job.period} steps, so {times * job.period} were played for {steps}"
-            notes.append(f"{job.name}: {played}; rates of resources and coverage count all of them")
     live = find_live(system, rounds, declared)
     if fold:
-        from clustersim.engine.fold import folded_scene
+        from clustersim.engine.scene.fold import folded_scene
 
         launch_of = np.repeat(np.arange(len(listed)), np.diff(system.first_rank))
         scene = folded_scene(system, live, launch_of, declared)
@@ -158,20 +149,23 @@ def simulate(
         status, message = "limit", str(reached)
     except Deadlock as deadlock:
         status, message, failure = "deadlock", str(deadlock), deadlock
+    notes = [
+        *topology.notes,
+        *(note for job in listed for note in job.notes),
+        *_notes(system, algorithms, rounds, steps),
+    ]
     result = Result(
         record=record(engine, steps, status, message),
         topology=topology,
         fold="exact" if fold else "off",
         wall_s=time.perf_counter() - began,
-        warnings=tuple(dict.fromkeys([*topology.notes, *(note for job in listed for note in job.notes), *notes])),
+        warnings=tuple(dict.fromkeys(notes)),
         inputs={
             "seed": seed,
             "steps": steps,
             "perturb": perturbation.as_dict(),
             "overlap": asdict(overlap),
-            "algorithms": {
-                kind: getattr(chosen, "__name__", str(chosen)) for kind, chosen in system.algorithms.items()
-            },
+            "algorithms": {kind: getattr(pinned, "__name__", str(pinned)) for kind, pinned in algorithms.items()},
         },
         rates=lambda: usage(engine),
         chosen=lambda: chosen(system),
@@ -180,6 +174,29 @@ def simulate(
         failure.result = result
         raise failure
     return result
+
+
+def _usual_steps(jobs: Sequence[Job]) -> int:
+    """As many as show a steady state, in whole rounds of every job."""
+    period = lcm(*(job.period for job in jobs))
+    return -(-max((job.usual_steps for job in jobs), default=1) // period) * period
+
+
+def _notes(
+    system: System, algorithms: Mapping[str, str | Algorithm], rounds: Sequence[int], steps: int
+) -> Iterator[str]:
+    """What has no effect, or another one than it may seem."""
+    left_open = {kind for block in system.blocks for kind, _, pinned in block.signatures if pinned is None}
+    for kind in algorithms:
+        if kind not in left_open:
+            yield f"algorithms.{kind}: no effect: no op leaves it open"
+    crowded = int((np.bincount(system.device) > 1).sum())
+    if crowded:
+        yield f"{crowded} devices run several ranks: these share memory bandwidth, but compute as if alone"
+    for job, times in zip(system.jobs, rounds, strict=True):
+        if times * job.period > steps:
+            played = f"a round of its programs is {job.period} steps, so {times * job.period} were played for {steps}"
+            yield f"{job.name}: {played}; rates of resources and coverage count all of them"
 
 
 def _rows(topology: Topology, names: Sequence[str]) -> list[int]:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clustersim.analysis.summary import summary
-from clustersim.engine.local import local_cost
+from clustersim.engine.cost.alone import local_cost
 from clustersim.hardware.kernel_cost import kernel_cost
 from clustersim.library.job import JobSetup
 from clustersim.study.point import prepare, run_point

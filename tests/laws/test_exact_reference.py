@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustersim.collective.traffic import GroupShape, Phase, Traffic
-from clustersim.engine.build import build
 from clustersim.engine.simulate import simulate
-from clustersim.engine.system import System
+from clustersim.engine.system.build import build
+from clustersim.engine.system.system import System
 from clustersim.hardware.roofline import roofline
 from clustersim.workload.job import Job
 from clustersim.workload.program import Program

@@ -196,7 +196,7 @@ run = simulate(cluster, Job(name="job", programs=(p,), program_of=one), fold=Fal
 assert run.record.lanes[0].end_ns.tolist() == [5]
 run.usage
 found = {name for name in sys.modules if name.startswith("clustersim.engine")}
-print(*sorted(found & {"clustersim.engine.fold", "clustersim.engine.refine"}))
+print(*sorted(found & {"clustersim.engine.scene.fold", "clustersim.engine.scene.refine"}))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

@@ -8,13 +8,13 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clustersim.engine.build import build
 from clustersim.engine.engine import Engine
-from clustersim.engine.fold import folded_scene
-from clustersim.engine.full import full_scene
-from clustersim.engine.live import Live, find_live
 from clustersim.engine.perturb import Perturbation, perturbed
-from clustersim.engine.system import System
+from clustersim.engine.scene.fold import folded_scene
+from clustersim.engine.scene.full import full_scene
+from clustersim.engine.scene.live import Live, find_live
+from clustersim.engine.system.build import build
+from clustersim.engine.system.system import System
 from clustersim.hardware.roofline import roofline
 
 

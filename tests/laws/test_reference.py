@@ -15,11 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clustersim.engine.build import build
 from clustersim.engine.perturb import Perturbation, perturbed
-from clustersim.engine.scene import ONE, WEIGHT_SHIFT, weight
+from clustersim.engine.scene.signature import ONE, WEIGHT_SHIFT, weight
 from clustersim.engine.simulate import simulate
-from clustersim.engine.system import GroupBlock, System
+from clustersim.engine.system.build import build
+from clustersim.engine.system.group_block import GroupBlock
+from clustersim.engine.system.system import System
 from clustersim.hardware.roofline import roofline
 from clustersim.workload.model import Model
 from clustersim.workload.plan import ParallelPlan

@@ -15,8 +15,9 @@ from random import Random
 
 import pytest
 
-from clustersim.engine.scene import ONE, Signature, weight
-from clustersim.engine.sharing import Activity, Sharing
+from clustersim.engine.scene.signature import ONE, Signature, weight
+from clustersim.engine.sharing.activity import Activity
+from clustersim.engine.sharing.sharing import Sharing
 
 HEAD_ROOM = 1 + Fraction(1, 2**40)
 """What a capacity has more, so that rates rounded up still fit."""

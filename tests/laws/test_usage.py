@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clustersim.engine.build import build
 from clustersim.engine.simulate import simulate
-from clustersim.engine.system import System
+from clustersim.engine.system.build import build
+from clustersim.engine.system.system import System
 from clustersim.hardware.roofline import roofline
 from clustersim.trace.record import Rates
 from clustersim.trace.result import Result

@@ -1,0 +1,1 @@
+"""What ops take alone on a device."""

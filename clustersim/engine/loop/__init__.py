@@ -1,0 +1,1 @@
+"""Playing a scene, instant by instant."""

@@ -1,0 +1,1 @@
+"""What a run leaves behind, read off starts, ends and the history."""

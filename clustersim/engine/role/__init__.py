@@ -1,0 +1,1 @@
+"""Programs laid flat over their rounds."""

@@ -1,0 +1,1 @@
+"""Resources that several ops use at once, and the rates that come of it."""

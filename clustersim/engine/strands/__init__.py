@@ -1,0 +1,1 @@
+"""Ops of a lane that follow each other and are one event."""

@@ -1,0 +1,1 @@
+"""Jobs on a topology, as one graph of ranks, groups and resources."""
