@@ -118,5 +118,5 @@ def test_the_listing_holds_the_library_and_what_is_ones_own(own: Path) -> None:
 
 
 def test_a_name_of_another_kind_of_card_is_told() -> None:
-    with pytest.raises(BadInput, match="is no job card .*; there is a model card of that name"):
+    with pytest.raises(BadInput, match=r"is no job card .*; there is a model card of that name"):
         find_card("job", "gpt2")
