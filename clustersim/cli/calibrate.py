@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from clustersim.cli.output import OK, print_json
+from clustersim.cli.output import OK, print_json, wrapped
 
 if TYPE_CHECKING:
     from clustersim.faults import Fault
@@ -148,7 +148,7 @@ def _page(made: CalibratedFiles, written: list[str]) -> str:
             before, after = getattr(made.start[name], field), getattr(card, field)
             scale, unit = (1e6, "us") if field.endswith("latency") else (1.0, "") if before <= 1 else (1e-9, "GB/s")
             lines.append(f"  {f'{field} [{unit}]' if unit else field:<38}{before * scale:>14.4g}{after * scale:>14.4g}")
-    lines += ["", *(f"note: {note}" for note in made.notes)] if made.notes else []
+    lines += ["", *(wrapped(f"note: {note}") for note in made.notes)] if made.notes else []
     lines += ["", *(f"wrote {path}" for path in written)] if written else []
     if written:
         lines += ["", "to use a card: --set communication.node=FILE, or communication.network=FILE for a transport"]

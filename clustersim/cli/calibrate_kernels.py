@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clustersim.cli.output import OK, print_json
+from clustersim.cli.output import OK, print_json, wrapped
 
 if TYPE_CHECKING:
     from clustersim.study.kernels.calibrate_files import CalibratedKernels
@@ -68,7 +68,7 @@ def _page(made: CalibratedKernels, written: list[str]) -> str:
             for values in (made.before, made.after)
         ]
         lines.append(f"{group:<34}{len(members):>6}{''.join(cells)}")
-    lines += ["", *(f"note: {note}" for note in made.notes)] if made.notes else []
+    lines += ["", *(wrapped(f"note: {note}") for note in made.notes)] if made.notes else []
     lines += ["", *(f"wrote {path}" for path in written)] if written else []
     if written:
         lines += ["", 'to use a card: kernels = "FILE" on the card of a GPU, and what it is of under sources']

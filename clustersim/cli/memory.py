@@ -35,7 +35,7 @@ def memory(
     topology
         a topology card or a .toml file
     settings
-        KEY=VALUE, as often as needed; all keys: clustersim show keys
+        KEY=VALUE, as often as needed, the last of each key counts; all keys: clustersim show keys
     as_json
         print one JSON object
     full

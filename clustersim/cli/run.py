@@ -53,7 +53,7 @@ def run(
     topology
         a topology card or a .toml file
     settings
-        KEY=VALUE, as often as needed; all keys: clustersim show keys
+        KEY=VALUE, as often as needed, the last of each key counts; all keys: clustersim show keys
     vary
         KEY=A,B,C: every combination with the other --vary
     out

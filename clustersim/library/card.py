@@ -102,6 +102,9 @@ def find_card(kind: str, name: str, *, beside: Path | None = None) -> Path:
             if path.is_file():
                 return path
     rule = f"is no {kind} card of the library or of CLUSTERSIM_PATH"
+    others = [other for other in KINDS if other != kind and name in {path.stem for path in _paths(other)}]
+    if others:
+        rule += f"; there is a {' and a '.join(others)} card of that name"
     known = [path.stem for path in _paths(kind)]
     raise BadInput([Fault(file=file, key=kind, value=name, rule=rule, nearest=nearest_name(name, known))])
 

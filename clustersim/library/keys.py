@@ -128,7 +128,7 @@ KEYS: Mapping[str, Key] = {
     "plan.reduce_scatter": Key(Flag(), "split gradients are reduced by reduce-scatter; else by all-reduce", True),
     "plan.per_parameter": Key(Flag(), "weights split parameter by parameter and copied, as FSDP2 does", False),
     "plan.flat_parameters": Key(
-        Flag(), "gradients that go together are put together, cast and divided before, as FSDP1 and ZeRO-2 do", False
+        Flag(), "gradients that go together are put together, cast and divided before, as FSDP1 and DeepSpeed do", False
     ),
     "plan.placeholders": Key(
         Word(("none", "passing", "kept")), "what stands for gradients that are added to their buffer at once", "none"

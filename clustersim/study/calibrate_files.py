@@ -110,7 +110,7 @@ def calibrate_files(
         rows += placed
         reasons = Counter([row.reasons[0] for row in aside] + [item.reasons[0] for item in refused])
         reasons["low confidence"] = sum(row.confidence == "low" for row in told)
-        notes += [*said, *(f"{count} rows left out: {reason}" for reason, count in reasons.items() if count)]
+        notes += [*said, *(f"rows left out: {count}, {reason}" for reason, count in reasons.items() if count)]
     for path in logs:
         try:
             found, said = nccl_tests.read(path)

@@ -216,6 +216,7 @@ class Profile:
         if merged.get("fsdp"):
             found |= {"per_parameter": self.per_parameter, "flat_parameters": self.flat_parameters}
         elif merged.get("zero") == 3:
+            found["flat_parameters"] = self.flat_parameters and not job.get("zeropp")
             if job.get("launch", self.launch) != "none":
                 found["module_hooks"] = self.module_hooks
         elif not job.get("sync_every"):

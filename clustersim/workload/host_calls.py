@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.arrays import Arrays
-from clustersim.workload.captured import is_captured
+from clustersim.workload.captured import is_captured, module_of
 from clustersim.workload.host_waits import is_forward
 from clustersim.workload.layers.loss import LOSS
 from clustersim.workload.op import Collective, Compute, HostLaunch, Op
@@ -148,7 +148,9 @@ def captured_ops(arrays: Arrays, launching: Launching, cuda_graphs: Sequence[str
     updates = np.array([phase == "optimizer" for phase in arrays.phases], dtype=bool)[arrays.phase]
     if launching == "cuda_graphs":
         return ~updates
-    of = np.array([is_captured(op, cuda_graphs) for op in arrays.ops], dtype=bool)[arrays.op]
+    there = {module_of(op) for op in arrays.ops}
+    modules = [name for name in cuda_graphs if name in there]
+    of = np.array([is_captured(op, modules) for op in arrays.ops], dtype=bool)[arrays.op]
     found: NDArray[np.bool_] = of & ~updates & (arrays.layer >= 0)
     return found
 

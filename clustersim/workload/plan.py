@@ -96,9 +96,9 @@ class ParallelPlan:
         weights are split parameter by parameter, as PyTorch's FSDP2 does, and copied out of the buffer that they arrive
         in, gradients into the one that is reduced; else layer by layer, as one flat parameter (FSDP1)
     flat_parameters : bool
-        gradients of a layer under ``fsdp``, or of a bucket under ``zero`` 2, are put together, cast to the format that
-        they are reduced in and divided before they go, as FSDP1 does with the gradient of its flat parameter and
-        DeepSpeed with ``contiguous_gradients``; nothing with ``per_parameter``
+        gradients of a layer under ``fsdp`` and ``zero`` 3, or of a bucket under ``zero`` 2, are put together, cast to
+        the format that they are reduced in and divided before they go, as FSDP1 does with the gradient of its flat
+        parameter and DeepSpeed with ``contiguous_gradients``; nothing with ``per_parameter`` and ``zeropp``
     reduce_each : bool, optional
         reduce the gradients of each micro-batch; else after the last one, and hold them whole until then. None: with
         ``zero`` 2 and 3 and ``fsdp``

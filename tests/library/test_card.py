@@ -115,3 +115,8 @@ def test_the_listing_holds_the_library_and_what_is_ones_own(own: Path) -> None:
     assert all(
         description for kind in ("gpu", "cpu", "link", "nic", "switch", "drive") for _, description in listing[kind]
     )
+
+
+def test_a_name_of_another_kind_of_card_is_told() -> None:
+    with pytest.raises(BadInput, match=r"is no job card .*; there is a model card of that name"):
+        find_card("job", "gpt2")

@@ -50,6 +50,7 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "plan.cuda_graphs": [
         (("attn",), ONE_NODE, False),
         (("moe_router", "moe_preprocess"), ONE_NODE | {"plan.launch": "modules"}, False),
+        (("mamba",), ONE_NODE | {"plan.launch": "modules"}, False),
         (("attn",), ONE_NODE | {"plan.launch": "modules"}, True),
     ],
     "plan.axis_order": [

@@ -80,7 +80,7 @@ def calibrate_kernel_files(paths: Sequence[Path]) -> CalibratedKernels:
     if faults:
         raise BadInput(faults)
     placed, unused = place(rows)
-    notes += [f"{count} rows left out: {reason}" for reason, count in Counter(one.reason for one in unused).items()]
+    notes += [f"rows left out: {count}, {reason}" for reason, count in Counter(one.reason for one in unused).items()]
     by_card: dict[str, list[MeasuredKernel]] = {}
     for row in placed:
         by_card.setdefault(row.gpu.name, []).append(row)

@@ -45,7 +45,7 @@ _FRAMEWORKS: tuple[tuple[str, str], ...] = (
     ("torchtitan", "torchtitan-2024"),
     ("internevo", "internevo-2024"),
     ("fsdp2", "fsdp2-2024"),
-    ("fsdp", "fsdp-2023"),
+    ("fsdp", "fsdp"),
     ("maxtext", "fsdp-2023"),
     ("deepspeed", "deepspeed"),
 )
@@ -60,12 +60,18 @@ _BY_YEAR: dict[str, tuple[tuple[int, str], ...]] = {
         (_LATER, "megatron-core-2025"),
     ),
     "deepspeed": ((2022, "deepspeed-zero3-2022"), (_LATER, "deepspeed-huggingface-2024")),
+    "fsdp": ((2023, "fsdp-2023"), (_LATER, "fsdp-2024")),
 }
 """Framework -> last year and profile, in order; a row without a year has that of 2024.
 
-DeepSpeed ran Megatron-LM's layers until models came from Hugging Face."""
+DeepSpeed ran Megatron-LM's layers until models came from Hugging Face; who sharded by FSDP before had kernels of his
+own."""
 
-_COMPILED = {"torchtitan-2024": "torchtitan-compile-2024", "fsdp2-2024": "fsdp2-compile-2024"}
+_COMPILED = {
+    "torchtitan-2024": "torchtitan-compile-2024",
+    "fsdp2-2024": "fsdp2-compile-2024",
+    "fsdp-2024": "fsdp2-compile-2024",
+}
 """Profile -> that of the same framework with a compiler, for rows whose notes tell of one."""
 
 
@@ -89,7 +95,7 @@ def profile_of(row: StepRow) -> tuple[Profile, list[str]]:
 def _by_layout(row: StepRow) -> str:
     """Weights that are sharded without a pipeline are PyTorch's or DeepSpeed's; the rest is as Megatron does it."""
     if (row.pp or 1) == 1 and (row.zero_stage or 0) >= 2:
-        return "deepspeed" if "zero" in row.sharding.lower() else "fsdp-2023"
+        return "deepspeed" if "zero" in row.sharding.lower() else "fsdp"
     return "megatron"
 
 

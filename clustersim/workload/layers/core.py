@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from clustersim.hardware.kernel import Kernel
@@ -92,7 +93,7 @@ class Core:
     @property
     def pairs2(self) -> int:
         """Twice the pairs of tokens that see each other, over all ranks."""
-        return sum(mask.pairs2() for mask in self.masks)
+        return sum(count * mask.pairs2() for mask, count in Counter(self.masks).items())
 
     def exchanged(self) -> Core:
         """The core when heads have been exchanged for tokens."""

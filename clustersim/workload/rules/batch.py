@@ -24,7 +24,7 @@ def pass_faults(case: Case) -> Iterator[Fault]:
         rule = f"must be at most {most}: a tensor of its {columns} columns has too many bytes to be counted"
         yield Fault(key="seq_len", value=seq_len, rule=rule, nearest=most)
     elif micro_batch * seq_len > most:
-        rule = f"must be at most {most // seq_len} with seq_len {seq_len}: a tensor of {columns} columns has too many bytes"
+        rule = f"must be at most {most // seq_len} with seq_len {seq_len}: {columns} columns have too many bytes"
         yield Fault(key="micro_batch", value=micro_batch, rule=rule, nearest=most // seq_len)
 
 

@@ -153,9 +153,10 @@ def sharding_notes(case: Case) -> Iterator[str]:
     elif ranks > 1:
         yield f"plan.sync_every: one step of the result is {plan.sync_every} optimizer steps and one exchange"
     each = plan.reduce_each if plan.reduce_each is not None else plan.zero == 2
-    flat = plan.fsdp or (plan.zero in (1, 2) and each)
-    if plan.flat_parameters and (ranks == 1 or plan.per_parameter or not flat):
-        yield "plan.flat_parameters: no effect without plan.fsdp or plan.zero 2, with plan.per_parameter or with dp 1"
+    if plan.flat_parameters and (ranks == 1 or plan.per_parameter or plan.zeropp):
+        yield "plan.flat_parameters: no effect with plan.per_parameter, plan.zeropp or dp 1"
+    elif plan.flat_parameters and not (splits or (plan.zero > 0 and each)):
+        yield "plan.flat_parameters: no effect without plan.fsdp or plan.zero 2 or 3"
     if plan.bucket_bytes is not None and (ranks == 1 or splits or not (plan.overlap_dp or each)):
         yield "plan.bucket_bytes: no effect with dp 1, where weights are split, or in one bucket without overlap_dp"
     if not plan.overlap_refresh and (ranks == 1 or splits or plan.zero == 0 or not plan.overlap_dp):

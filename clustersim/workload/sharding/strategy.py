@@ -59,7 +59,7 @@ def _each_step(plan: ParallelPlan, recipe: Recipe) -> Strategy:
             bounded=plan.limit_gathers,
         )
     stage = 3 if plan.fsdp else plan.zero
-    flat = (plan.fsdp or plan.zero in (1, 2)) and plan.flat_parameters and not plan.per_parameter
+    flat = plan.flat_parameters and not plan.per_parameter
     if stage == 3 and plan.hsdp is not None:
         return partial(
             hsdp,
