@@ -28,4 +28,13 @@ GPT_RECIPES: tuple[Recipe, ...] = (
         "175b_fp8_performance.yaml: hidden_dropout 0.1; attention_dropout is left to NeMo, whose "
         "megatron_gpt_model.py takes 0.1",
     ),
+    *(
+        Recipe(
+            words=("readme table, january 2021", f"gpt {size}"),
+            columns={"micro_batch": micro},
+            origin="Megatron-LM examples/academic_paper_scripts/sc21/run_table_1.sh, the same model, GPUs, degrees and "
+            "batch three months later; assumed for January",
+        )
+        for size, micro in (("1.7b", 16), ("18b", 8), ("39b", 4), ("145b", 2))
+    ),
 )
