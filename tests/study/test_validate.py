@@ -27,7 +27,7 @@ ROWS = (
     "c,two,lab A,A100,1,8,8,,alltoall,,4096,20,low",
     "d,two,PyTorch at lab B,A100,2,16,8,InfiniBand (assumed),all_reduce,,67108864,900,medium",
     "e,three,PyTorch at lab B,A100,2,16,8,8x200 Gb/s,all_reduce,Ring,67108864,900,",
-    "f,three,lab C,MI300X,1,8,8,,all_reduce,,67108864,500,high",
+    "f,three,lab C,MI250X,1,8,8,,all_reduce,,67108864,500,high",
 )
 REFUSED = {
     "no size": "r0,x,lab,H100,1,8,8,,all_reduce,,,60,high",
