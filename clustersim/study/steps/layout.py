@@ -15,7 +15,7 @@ from clustersim.study.steps.refusal import RefusedError
 from clustersim.study.steps.sharding import sharding_of
 from clustersim.workload.plan import ParallelPlan
 
-__all__ = ["LAYER_METRICS", "LAYER_TIME", "MEMORY_METRICS", "Layout", "layout_of"]
+__all__ = ["LAYER_METRICS", "LAYER_TIME", "MEMORY_METRICS", "ONE_SEQUENCE", "Layout", "layout_of"]
 
 _SCHEDULES = (
     ("1f1b-interleaved", "interleaved"),
@@ -37,8 +37,8 @@ _CP_EP = re.compile(r"\bCP (\d+), EP (\d+)\b")
 _ROUNDED = 0.05
 """Part of a batch by which it may miss whole micro-batches on every replica: published ones are round numbers."""
 
-_MICRO = "batch: micro-batch 1"
-"""Where none is published, and the batch is more than one sequence a replica."""
+ONE_SEQUENCE = "batch: micro-batch 1"
+"""What is assumed where none is published, and the batch is more than one sequence a replica."""
 
 LAYER_TIME = "layer_forward_backward_time"
 """Time of one layer, forward and backward, without embedding, head, optimizer and pipeline."""
@@ -137,7 +137,7 @@ def layout_of(
         micro_batch=micro,
         seq_len=seq_len,
         assumptions=tuple(assumed),
-        published=batch == (row.global_batch or batch) and _MICRO not in assumed,
+        published=batch == (row.global_batch or batch) and ONE_SEQUENCE not in assumed,
     )
 
 
@@ -197,7 +197,7 @@ def _batch(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> tuple[i
         elif degrees["pp"] > 1 and row.metric in MEMORY_METRICS and row.metric not in LAYER_METRICS:
             raise RefusedError("batch", "the micro-batch is not published, and what a stage holds goes with it")
         elif batch > degrees["dp"]:
-            assumed.append(_MICRO)
+            assumed.append(ONE_SEQUENCE)
     return row.seq_len, micro, _whole(batch, micro, degrees["dp"], assumed)
 
 
