@@ -17,7 +17,7 @@ GPT_RECIPES: tuple[Recipe, ...] = (
     Recipe(
         words=("megatron-core", "strong scaling"),
         columns={"tp": 8, "pp": 12, "vpp": 8},
-        origin="Megatron-LM README, r0.8.0, as far as it goes: its weak scaling keeps 48 replicas, on 4,608 GPUs "
+        origin="assumed from Megatron-LM README, r0.8.0: its weak scaling keeps 48 replicas, on 4,608 GPUs "
         "48 of 96, with which its strong scaling begins; messages between stages pass beside kernels, which takes "
         "interleaving, to single layers as NeMo's 175b_fp8_performance.yaml has it",
     ),
