@@ -284,7 +284,9 @@ class Names:
             raise Refused(f"must be {self.of}", f"[{', '.join(self.words)}]" if self.words else None)
         for name in named:
             if self.words and name not in self.words:
-                raise Refused(f"must be {self.of}", f"[{', '.join(self.words)}]")
+                near = [word if word in self.words else nearest_name(word, self.words) for word in named]
+                legal = self.words if None in near else [word for word in near if word]
+                raise Refused(f"must be {self.of}", f"[{', '.join(legal)}]")
         return tuple(named)
 
 

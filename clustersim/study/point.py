@@ -3,45 +3,40 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from clustersim.engine.deadlock import Deadlock
 from clustersim.engine.perturb import Perturbation, perturbed
 from clustersim.engine.simulate import simulate
-from clustersim.faults import BadInput, Fault, nearest_name
+from clustersim.faults import BadInput, Fault
 from clustersim.hardware.kernel import CostModel
 from clustersim.hardware.kernel_cost import kernel_cost
-from clustersim.library.card import list_cards
 from clustersim.library.graph import load_graph
 from clustersim.library.job import JobSetup
 from clustersim.library.keys import KEYS, workload_of
 from clustersim.library.model import load_model
 from clustersim.library.section import find_builder
 from clustersim.library.topologies import load_topology
-from clustersim.readers import kernel_table
+from clustersim.study.by_profile import asked_for, by_profile
 from clustersim.study.checkpoint_effects import mostly_pieces
 from clustersim.study.effects import without_effect
 from clustersim.study.graph_job import find_graph_faults, graph_job
-from clustersim.study.profile import load_profile
+from clustersim.study.own_kernels import own_kernels
+from clustersim.study.policies import checkpoint_strategy, offload_policy, take_table
 from clustersim.study.provenance import provenance
 from clustersim.study.run_length import too_long, too_many_steps, too_slow
 from clustersim.study.runnable import absent_drives, unrunnable
 from clustersim.study.settling import unsettled_saves
-from clustersim.topology.drive_rates import drive_rates
 from clustersim.topology.topology import Topology
 from clustersim.trace.result import Result
 from clustersim.workload.case import Case
-from clustersim.workload.checkpoint import STRATEGIES, Checkpoint
 from clustersim.workload.graph import Graph
 from clustersim.workload.job import Job
 from clustersim.workload.model import Model
-from clustersim.workload.offload import POLICIES, OffloadPolicy, make_policy
 from clustersim.workload.plan import ParallelPlan
-from clustersim.workload.policy_settings import with_settings
 from clustersim.workload.rules import find_faults
 from clustersim.workload.schedule import SCHEDULES
 from clustersim.workload.training_step import training_step
@@ -159,7 +154,7 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
     taken: dict[str, Any] = {}
     if setup.value("profile") is not None:
         with _collect(found):
-            taken = _by_profile(setup, refused, topology, num_devices)
+            taken = by_profile(setup, refused, topology, num_devices)
     values |= taken
     for key, known in _CALLABLES.items():
         name = values[key]
@@ -169,18 +164,18 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
                 continue
             with _collect(found):
                 values[key] = find_builder(key, name, known)
-    settings_of_offload = _table(values, "plan.offload")
+    settings_of_offload = take_table(values, "plan.offload")
     with _collect(found):
-        values["plan.offload"] = _offload(settings_of_offload, topology)
-    settings_of_saves = _table(values, "plan.checkpoint")
+        values["plan.offload"] = offload_policy(settings_of_offload, topology)
+    settings_of_saves = take_table(values, "plan.checkpoint")
     with _collect(found):
-        values["plan.checkpoint"] = _checkpoint(settings_of_saves)
+        values["plan.checkpoint"] = checkpoint_strategy(settings_of_saves)
     case = None if model is None else _case(model, values, num_devices)
     if case is not None:
         told = {*refused, *missing, *(() if num_devices else ("num_devices",))}
-        by_profile = f" (profile {setup.value('profile')} sets it)"
+        set_there = f" (profile {setup.value('profile')} sets it)"
         found += [
-            replace(fault, rule=f"{fault.rule}{by_profile}") if fault.key in taken else _as_nodes(fault, topology)
+            replace(fault, rule=f"{fault.rule}{set_there}") if fault.key in taken else _as_nodes(fault, topology)
             for fault in find_faults(case)
             if fault.key not in told
         ]
@@ -192,7 +187,7 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
     own: dict[str, CostModel] = {}
     if setup.value("kernel_table") is not None:
         with _collect(found):
-            own["cost"] = _measured(setup.value("kernel_table"), topology)
+            own["cost"] = own_kernels(setup.value("kernel_table"), topology)
     perturb = _given(setup, "perturb")
     if topology is not None and "nodes" not in refused:
         found += _perturb_faults(perturb, topology)
@@ -214,7 +209,7 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
     return Point(
         setup=setup,
         topology=topology,
-        job=replace(job, name=setup.name or job.name, notes=tuple(_of_the_job(job.notes, taken))),
+        job=replace(job, name=setup.name or job.name, notes=tuple(asked_for(job.notes, taken))),
         arguments={
             "steps": setup.values.get("steps"),
             "seed": setup.value("seed"),
@@ -251,91 +246,9 @@ def _training_job(case: Case, dtype: str) -> Job:
     )
 
 
-def _measured(path: str, topology: Topology | None) -> CostModel:
-    """A table of measured kernels before the models of the GPUs, none of them faster than the GPU."""
-    if not Path(path).is_file():
-        raise BadInput([Fault(key="kernel_table", value=path, rule="is not a file")])
-    table = kernel_table.read(path)
-    faults = []
-    here = {gpu.name for gpu in topology.gpus} if topology else set()
-    elsewhere = {row.device for row in table.rows} - here
-    known = here | ({name for name, _ in list_cards()["gpu"]} if elsewhere else set())
-    for number, row in enumerate(table.rows, start=1):
-        if row.device not in known:
-            key, near = f"row {number}, column device", nearest_name(row.device, known)
-            rule = "is no gpu card of the library or of CLUSTERSIM_PATH"
-            faults.append(Fault(file=str(Path(path)), key=key, value=row.device, rule=rule, nearest=near))
-    for gpu in topology.gpus if topology else ():
-        for number, least in table.beating_peak(gpu).items():
-            row = table.rows[number]
-            rule = f"must be {least * 1e6:.4g} or more: the dense peak of {gpu.name} allows no less"
-            if least == float("inf"):
-                rule = f"is of {row.kernel.dtype}, for which {gpu.name} has no matrix units"
-            key, time = f"row {number + 1}, column time_us", f"{row.seconds * 1e6:.4g}"
-            faults.append(Fault(file=str(Path(path)), key=key, value=time, rule=rule))
-    if faults:
-        raise BadInput(faults)
-    return table
-
-
-def _by_profile(
-    setup: JobSetup, refused: Collection[str], topology: Topology | None, num_devices: int
-) -> dict[str, Any]:
-    """What the job's profile says of the settings that the job leaves open."""
-    profile = load_profile(setup.value("profile"))
-    plan = {key.removeprefix("plan."): setup.values[key] for key in setup.values if key.startswith("plan.")}
-    ranks = plan.get("tp", 1) * plan.get("cp", 1) * plan.get("pp", 1)
-    dp = plan.get("dp", num_devices // ranks)
-    models = [gpu.kernels for gpu in topology.gpus if gpu.kernels is not None] if topology else []
-    known = set.intersection(*(set(model.attention) for model in models)) if models else set()
-    found = profile.switches(plan, replicas=dp * plan.get("cp", 1), kernels=known)
-    told = {*plan, *(key.removeprefix("plan.") for key in refused)}
-    return {f"plan.{name}": value for name, value in found.items() if name not in told}
-
-
-def _of_the_job(notes: Iterable[str], taken: Collection[str]) -> Iterator[str]:
-    """Notes without those on settings of a profile that do nothing here: nobody has asked for them."""
-    return (note for note in notes if not (": no effect" in note and note.partition(":")[0] in taken))
-
-
 def _given(setup: JobSetup, table: str) -> dict[str, Any]:
     """The settings of one table that were given, by their names in it."""
     return {key.removeprefix(f"{table}."): setup.values[key] for key in setup.values if key.startswith(f"{table}.")}
-
-
-def _table(values: dict[str, Any], table: str) -> dict[str, Any]:
-    """Take the settings of a table inside of another out of ``values``: those that have a value, by their names."""
-    keys = [key for key in values if key.startswith(f"{table}.")]
-    taken = {key.removeprefix(f"{table}."): values.pop(key) for key in keys}
-    return {name: value for name, value in taken.items() if value is not None}
-
-
-def _offload(settings: Mapping[str, Any], topology: Topology | None) -> OffloadPolicy | None:
-    """The policy that a job asks for, as its cluster's drives let it work; None where it does not."""
-    if not settings:
-        return None
-    kind, given = _named("plan.offload", settings, POLICIES)
-    policy = make_policy(kind, given)
-    return policy if topology is None else policy.on_drives(drive_rates(topology))
-
-
-def _checkpoint(settings: Mapping[str, Any]) -> Checkpoint | None:
-    """How a job asks for its state to be saved; None where it does not."""
-    if not settings:
-        return None
-    kind, given = _named("plan.checkpoint", settings, STRATEGIES)
-    made: Checkpoint = with_settings(kind, given, table="plan.checkpoint")
-    return made
-
-
-def _named(table: str, settings: Mapping[str, Any], known: Mapping[str, type]) -> tuple[Any, dict[str, Any]]:
-    """The class that ``policy`` of a table names, and the other settings."""
-    given = dict(settings)
-    name = given.pop("policy", None)
-    if name is None:
-        rule = f"must be given with other settings of {table}"
-        raise BadInput([Fault(key=f"{table}.policy", value=None, rule=rule, nearest=next(iter(known)))])
-    return find_builder(f"{table}.policy", name, known), given
 
 
 def _case(model: Model, values: Mapping[str, Any], num_devices: int) -> Case:

@@ -83,6 +83,7 @@ def test_texts(text: str, value: object) -> None:
         (Name("a card"), "x", "", None),
         (Name("a card"), "x", 5, None),
         (Names("axes", ("tp", "dp")), ("tp",), ["xx"], "[tp, dp]"),
+        (Names("chains", ("norm", "rope", "bias")), ("rope",), ["rope", "normm"], "[rope, norm]"),
         (Names("links"), ("a", "b"), [1], None),
         (Factors("rank"), {3: 1.5}, {"x": 1.5}, "{37: 1.3}"),
         (Factors("rank"), {3: 1.5}, {3: 0}, "{37: 1.3}"),

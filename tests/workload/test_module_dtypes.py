@@ -108,9 +108,10 @@ def test_a_recipe_that_quantises_nothing_stays_so() -> None:
         ({"bf16_layers_at_end": -1}, 0),
         ({"bf16_layers_at_start": 3, "bf16_layers_at_end": 4}, 2),
         ({"module_dtypes": ("latent:int8",)}, None),
+        ({"module_dtypes": ("latent:bf16", "latent:mxfp8")}, "latent:bf16"),
     ],
 )
-def test_what_is_no_layer_or_no_format_is_refused(plan: dict[str, Any], nearest: int | None) -> None:
+def test_what_is_no_layer_or_no_format_is_refused(plan: dict[str, Any], nearest: int | str | None) -> None:
     with pytest.raises(BadInput) as refused:
         step(**plan)
     (fault,) = refused.value.faults

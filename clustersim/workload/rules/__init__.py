@@ -70,7 +70,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     ((*_DEGREES, *SHARDING_KEYS), sharding_faults),
     ((*_DEGREES, *SHARDING_KEYS, "plan.schedule", "plan.vpp", "dtype"), copy_faults),
     (("dtype", "plan.gradient_dtype"), gradient_faults),
-    (("model", "plan.bf16_layers_at_start", "plan.bf16_layers_at_end"), module_dtype_faults),
+    (("model", "plan.module_dtypes", "plan.bf16_layers_at_start", "plan.bf16_layers_at_end"), module_dtype_faults),
     (HOST_KEYS, host_faults),
     (OFFLOAD_KEYS, offload_faults),
     (CHECKPOINT_KEYS, checkpoint_faults),

@@ -23,7 +23,13 @@ def gradient_faults(case: Case) -> Iterator[Fault]:
 
 
 def module_dtype_faults(case: Case) -> Iterator[Fault]:
-    """Layers that are not quantised are some of the model's."""
+    """Layers that are not quantised are some of the model's, and a module has one format."""
+    listed = case.plan.module_dtypes
+    modules = [item.partition(":")[0] for item in listed]
+    for k, module in enumerate(modules):
+        if module in modules[:k] and listed[k] not in listed[:k]:
+            rule = f"names {module} again, which has one dtype"
+            yield Fault(key="plan.module_dtypes", value=listed[k], rule=rule, nearest=listed[modules.index(module)])
     start, end, layers = case.plan.bf16_layers_at_start, case.plan.bf16_layers_at_end, case.model.num_layers
     for name, value, other in (("start", start, 0), ("end", end, max(0, start))):
         room = max(0, layers - other)

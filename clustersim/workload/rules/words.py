@@ -13,7 +13,7 @@ from clustersim.workload.expert_kernels import ExpertKernels
 from clustersim.workload.fusion import FUSIONS, LOSSES
 from clustersim.workload.gradient_passes import GRADIENT_PASSES
 from clustersim.workload.host_calls import LAUNCHES
-from clustersim.workload.module_dtypes import MODULE_DTYPES
+from clustersim.workload.module_dtypes import MODULE_DTYPES, PRODUCTS
 from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.optimizers.separate import UPDATE_KERNELS
 from clustersim.workload.placeholders import Placeholders
@@ -83,7 +83,8 @@ def word_faults(case: Case) -> Iterator[Fault]:
     for key, value, names in choices:
         if value not in names:
             nearest = nearest_name(str(value), names) or names[0]
-            yield Fault(key=key, value=value, rule=f"must be one of {', '.join(names)}", nearest=nearest)
+            legal = f"module:dtype of {', '.join(PRODUCTS)}" if names is MODULE_DTYPES else f"one of {', '.join(names)}"
+            yield Fault(key=key, value=value, rule=f"must be {legal}", nearest=nearest)
     flags = ("dropout", "overlap_dp", "overlap_refresh", "overlap_tp", "sequence_parallel", "reduce_each")
     for name in (*flags, *_HOST_FLAGS, *_SHARDING_FLAGS, *_LAYOUT_FLAGS):
         value = getattr(plan, name)
