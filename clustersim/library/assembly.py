@@ -12,7 +12,7 @@ from clustersim.hardware.communication import protocols
 from clustersim.library.build import build
 from clustersim.library.card import Card, read_card
 from clustersim.library.part import load_parts
-from clustersim.library.section import find_builder, parameters, read_section
+from clustersim.library.section import find_builder, named_parts, parameters, read_section
 from clustersim.topology.card import TopologyCard
 from clustersim.topology.check import require_sound
 from clustersim.topology.cluster import NodeKind, connect_mixed
@@ -182,13 +182,16 @@ class _Desk:
         supplied: set[str] | None = None,
     ) -> None:
         """Read a table for the builders that take its values."""
+        values = {name: value for name, value in table.items() if name != "build"}
+        parts: dict[str, Any] = {}
         with self.collect():
-            section = read_section(card, key, {k: v for k, v in table.items() if k != "build"}, targets, supplied or ())
-            wanted = {f"{key}.{name}": part for name, part in section.parts.items()}
+            wanted = {f"{key}.{name}": part for name, part in named_parts(values, targets).items()}
             parts = load_parts(wanted, beside=card.path)
-            self.given[key] = {**section.values, **{name: parts[f"{key}.{name}"] for name in section.parts}}
-            for where, part in parts.items():
-                self.sources.update({f"{where}.{name}": source for name, source in part.sources.items()})
+        with self.collect():
+            read = read_section(card, key, values, targets, supplied or ())
+            self.given[key] = {name: parts.get(f"{key}.{name}", value) for name, value in read.items()}
+        for where, part in parts.items():
+            self.sources.update({f"{where}.{name}": source for name, source in part.sources.items()})
 
     def node(self, kind: _Kind) -> Callable[..., Node] | None:
         """Read a kind's tables; its builder, None when there is none."""

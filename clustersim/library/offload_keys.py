@@ -37,7 +37,7 @@ OFFLOAD_KEYS: Mapping[str, Key] = {
             ("cast_weights", Word(get_args(Cast)), "who converts new weights, where it is not who converts gradients"),
             ("update_threads", Whole(1, 2**12), "threads of the CPU's updates"),
             ("cast_threads", Whole(1, 2**12), "threads of the CPU's casts"),
-            ("update_cores", Number(0, 1, above=True), "part of the cores that a process of its own updates with"),
+            ("update_cores", Number(0.01, 0.99), "part of the cores that a process of its own updates with"),
             ("temporaries", Flag(), "what the CPU casts is copied through memory allocated for it"),
             ("flat_buffer", Flag(), "gradients go to a buffer on the host and back before they go to their place"),
             ("scales", Flag(), "the CPU scales gradients in a pass of its own"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import field, make_dataclass, replace
 from functools import cache
 from typing import Any, get_args, get_type_hints
 
@@ -21,7 +21,7 @@ from clustersim.hardware.switch import Switch
 from clustersim.library.build import build
 from clustersim.library.card import Card
 
-__all__ = ["Section", "find_builder", "parameters", "read_section"]
+__all__ = ["find_builder", "named_parts", "parameters", "read_section"]
 
 _KINDS = {
     GPU: "gpu",
@@ -34,22 +34,6 @@ _KINDS = {
     Communication: "communication",
     Transport: "transport",
 }
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Section:
-    """A table's values, checked.
-
-    Parameters
-    ----------
-    values : Mapping[str, Any]
-        everything but parts
-    parts : Mapping[str, tuple[str, str]]
-        parameter -> (kind, name of the card)
-    """
-
-    values: Mapping[str, Any]
-    parts: Mapping[str, tuple[str, str]]
 
 
 def find_builder(key: str, name: object, known: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
@@ -97,10 +81,10 @@ def read_section(
     table: Mapping[str, Any],
     targets: Sequence[Callable[..., Any]],
     supplied: Collection[str] = (),
-) -> Section:
-    """Check a table against the signatures of the callables that will take its values.
+) -> dict[str, Any]:
+    """A table's values, checked against the signatures of the callables that will take them.
 
-    A parameter annotated with a kind of part takes the name of a card.
+    A parameter annotated with a kind of part takes the name of a card (``named_parts``).
 
     Parameters
     ----------
@@ -125,12 +109,13 @@ def read_section(
         built: Any = build(replace(card, data=dict(table)), schema)
     except BadInput as error:
         raise BadInput(replace(fault, key=f"{key}.{fault.key}") for fault in error.faults) from None
-    values = {name: getattr(built, name) for name in table}
+    return {name: getattr(built, name) for name in table}
+
+
+def named_parts(table: Mapping[str, Any], targets: Sequence[Callable[..., Any]]) -> dict[str, tuple[str, str]]:
+    """Parameter -> (kind, name of the card), of those that the callables take as parts and the table has as texts."""
     kinds = {name: kind for target in targets for name, kind in _part_kinds(target).items()}
-    return Section(
-        values={name: value for name, value in values.items() if name not in kinds},
-        parts={name: (kinds[name], value) for name, value in values.items() if name in kinds},
-    )
+    return {name: (kinds[name], value) for name, value in table.items() if name in kinds and isinstance(value, str)}
 
 
 @cache

@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 from clustersim.faults import nearest_name
 from clustersim.units import Unit
 
-__all__ = ["MOST_CAPACITY", "Block", "ResourceTable"]
+__all__ = ["MOST_CAPACITY", "MOST_LATENCY", "Block", "ResourceTable"]
 
 MOST_CAPACITY = 10**18
 """Largest capacity of a resource [B/s]: loads and capacities are whole numbers of 64 bits."""
+
+MOST_LATENCY = 10**6
+"""Largest latency of a resource [s]: sums of them along a route are whole nanoseconds of 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,8 +99,8 @@ class ResourceTable:
         for block in self.blocks:
             if not block.capacity <= MOST_CAPACITY:
                 raise ValueError(f"{block.label}: capacity {block.capacity} must be at most {MOST_CAPACITY:g} B/s")
-            if not abs(block.latency) < float("inf"):
-                raise ValueError(f"{block.label}: latency {block.latency} must be finite")
+            if not abs(block.latency) <= MOST_LATENCY:
+                raise ValueError(f"{block.label}: latency {block.latency} must be at most {MOST_LATENCY:g} s")
         self.kinds = tuple(dict.fromkeys(b.kind for b in self.blocks))
         self.capacity: NDArray[np.int64] = np.repeat(
             np.array([round(b.capacity) for b in self.blocks], dtype=np.int64), counts

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from clustersim.faults import BadInput, Fault
 from clustersim.hardware.nic import NIC
 from clustersim.topology.node_paths import NodePaths
-from clustersim.topology.resources import Block, ResourceTable
+from clustersim.topology.resources import MOST_CAPACITY, MOST_LATENCY, Block, ResourceTable
 from clustersim.topology.topology import LocalPath, Topology
 from clustersim.units import Unit
 
@@ -64,16 +64,20 @@ class SharedStorage:
         faults = []
         for key in ("read_bandwidth", "write_bandwidth", "node_read_bandwidth", "node_write_bandwidth"):
             value = getattr(self, key)
-            if value is not None and not 1 <= value < float("inf"):
-                rule = "must be at least 1 B/s and finite"
-                faults.append(Fault(key=f"storage.{key}", value=value, rule=rule, nearest=1))
+            if value is not None and not 1 <= value <= MOST_CAPACITY:
+                rule = f"must be from 1 to {MOST_CAPACITY:g} B/s"
+                nearest = MOST_CAPACITY if value > 1 else 1
+                faults.append(Fault(key=f"storage.{key}", value=value, rule=rule, nearest=nearest))
         if self.capacity_bytes is not None and self.capacity_bytes < 1:
             rule = "must be at least 1"
             faults.append(Fault(key="storage.capacity_bytes", value=self.capacity_bytes, rule=rule, nearest=1))
         for key in ("latency", "metadata_latency"):
-            if not 0 <= getattr(self, key) < float("inf"):
-                rule = "must be zero or positive, and finite"
-                faults.append(Fault(key=f"storage.{key}", value=getattr(self, key), rule=rule, nearest=0))
+            value = getattr(self, key)
+            if not 0 <= value <= MOST_LATENCY:
+                rule = f"must be from 0 to {MOST_LATENCY:g} s"
+                faults.append(
+                    Fault(key=f"storage.{key}", value=value, rule=rule, nearest=MOST_LATENCY if value > 0 else 0)
+                )
         if self.over not in ("own", "compute"):
             rule = "must be a network: own or compute"
             faults.append(Fault(key="storage.over", value=self.over, rule=rule, nearest="own"))

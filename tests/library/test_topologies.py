@@ -206,6 +206,7 @@ class TestOwnCard:
         with pytest.raises(BadInput) as error:
             load_topology(path)
         assert {fault.key for fault in error.value.faults} == {
+            "node.link",
             "node.num_gpu",
             "node.num_gpus",
             "host.num_sockets",

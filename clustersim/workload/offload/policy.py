@@ -115,9 +115,10 @@ class OffloadPolicy(HostMemory, GradientFlow, Casts, CpuUpdate, GpuStaging, Driv
 
     def faults(self) -> Iterator[Fault]:
         """What is wrong with its settings, keys as ``plan.offload.stride``."""
-        if self.update_cores is not None and not 0 < self.update_cores < 1:
-            rule = "must be above 0 and below 1: casts and other passes have the rest"
-            yield Fault(key="plan.offload.update_cores", value=self.update_cores, rule=rule, nearest=0.8)
+        cores = self.update_cores
+        if not (cores is None or (type(cores) in (int, float) and 0.01 <= cores <= 0.99)):
+            rule = "must be from 0.01 to 0.99: casts and other passes have the rest"
+            yield Fault(key="plan.offload.update_cores", value=cores, rule=rule, nearest=0.8)
         for key in ("subgroup_size", "buffers", "gradient_buffers", "staging", "update_threads", "cast_threads"):
             value = getattr(self, key)
             if value is not None and (type(value) is not int or value < 1):

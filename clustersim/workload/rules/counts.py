@@ -11,7 +11,7 @@ __all__ = ["count_faults"]
 
 
 def count_faults(case: Case) -> Iterator[Fault]:
-    """Whole numbers from 1."""
+    """Whole numbers from 1, and from 0."""
     plan = case.plan
     given = ("tp", "pp", "cp", "ep", "sync_ranks", "zeropp_ranks", "sequence_slices")
     values = {f"plan.{n}": getattr(plan, n) for n in given}
@@ -24,7 +24,8 @@ def count_faults(case: Case) -> Iterator[Fault]:
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             nearest = max(1, round(value)) if isinstance(value, int | float) and abs(value) < 2**63 else 1
             yield Fault(key=key, value=value, rule="must be a whole number from 1", nearest=nearest)
-    for name, default in (("prefetch", 1), ("logged_losses", 0)):
+    usual = {"prefetch": 1, "logged_losses": 0, "bf16_layers_at_start": 0, "bf16_layers_at_end": 0}
+    for name, default in usual.items():
         count = getattr(plan, name)
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             yield Fault(key=f"plan.{name}", value=count, rule="must be a whole number from 0", nearest=default)

@@ -11,6 +11,7 @@ __all__ = ["HOST_KEYS", "host_faults", "host_notes"]
 
 HOST_KEYS = (
     "plan.tp",
+    "plan.pp",
     "plan.loss",
     "plan.update_kernels",
     "plan.gradient_passes",
