@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clustersim.library.values import Value
+from clustersim.library.values import Value, Whole
 
-__all__ = ["MUST", "Key"]
+__all__ = ["DEGREE", "MUST", "TOPOLOGY", "Key"]
 
 MUST = "must be given"
+TOPOLOGY = "the topology's own"
+"""Where a value comes from that a topology card has."""
+DEGREE = Whole(1, 2**20)
+"""Ranks along an axis of a mesh."""
 
 
 @dataclass(frozen=True, slots=True)

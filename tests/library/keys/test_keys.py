@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from collections import Counter
+
 import pytest
 
+from clustersim.library import keys
 from clustersim.library.keys import KEYS, workload_of
 from clustersim.library.settings import read_settings
 from clustersim.library.values import Name, Wholes
@@ -16,6 +21,13 @@ def test_defaults_and_usual_values_are_legal() -> None:
                 assert key.value.read(value) == value, name
         assert key.meaning
         assert key.default is None or key.otherwise == "none"
+
+
+def test_each_setting_is_in_one_table() -> None:
+    found = pkgutil.iter_modules(keys.__path__)
+    modules = [importlib.import_module(f"{keys.__name__}.{each.name}") for each in found]
+    tables = [getattr(module, name) for module in modules for name in module.__all__ if name.endswith("_KEYS")]
+    assert Counter(name for table in tables for name in table) == Counter(list(KEYS))
 
 
 def test_every_setting_that_must_be_given_has_no_default() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from clustersim.library.offload_keys import OFFLOAD_KEYS
+from clustersim.library.keys.offload import OFFLOAD_KEYS
 from clustersim.workload.offload import POLICIES
 
 

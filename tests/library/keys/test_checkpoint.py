@@ -7,8 +7,8 @@ from dataclasses import fields
 import pytest
 
 from clustersim.faults import BadInput
-from clustersim.library.checkpoint_keys import CHECKPOINT_KEYS
 from clustersim.library.job import JobSetup
+from clustersim.library.keys.checkpoint import CHECKPOINT_KEYS
 from clustersim.study.point import prepare
 from clustersim.workload.checkpoint import STRATEGIES
 

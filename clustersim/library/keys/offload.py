@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
-from clustersim.library.key import Key
+from clustersim.library.keys.key import Key
 from clustersim.library.values import Flag, Name, Names, Number, Whole, Wholes, Word
 from clustersim.workload.offload import POLICIES
 from clustersim.workload.offload.casts import Cast

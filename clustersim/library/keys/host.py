@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from clustersim.library.key import Key
+from clustersim.library.keys.key import TOPOLOGY, Key
 from clustersim.library.values import Bytes, Name, Quantity, Value, Whole, Word
 
 __all__ = ["HOST_KEYS"]
-
-_OWN = "the topology's own"
 
 _ROWS: tuple[tuple[str, Value, str, str], ...] = (
     ("host.cpu", Name("a CPU card"), "of each socket", ""),
@@ -39,7 +37,7 @@ _ROWS: tuple[tuple[str, Value, str, str], ...] = (
 )
 
 HOST_KEYS: Mapping[str, Key] = {
-    **{name: Key(value, meaning, otherwise=_OWN, unit=unit) for name, value, meaning, unit in _ROWS},
+    **{name: Key(value, meaning, otherwise=TOPOLOGY, unit=unit) for name, value, meaning, unit in _ROWS},
     "storage.over": Key(
         Word(("own", "compute")), "network that it is reached over", otherwise="the topology's own, or one of its own"
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from clustersim.library.key import Key
+from clustersim.library.keys.key import Key
 from clustersim.library.values import Bytes, Flag, Name, Whole, Word
 from clustersim.workload.checkpoint import STRATEGIES
 from clustersim.workload.checkpoint.policy import TARGETS
