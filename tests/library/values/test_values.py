@@ -1,4 +1,4 @@
-"""Kinds of value and how texts become them."""
+"""Kinds of value."""
 
 from __future__ import annotations
 
@@ -21,35 +21,7 @@ from clustersim.library.values import (
     Whole,
     Wholes,
     Word,
-    read_text,
 )
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("8", 8),
-        (" 8 ", 8),
-        ("1_000", 1000),
-        ("0.5", 0.5),
-        ("1e3", 1000.0),
-        ("true", True),
-        ("False", False),
-        ("none", "none"),
-        ("1f1b", "1f1b"),
-        ("400 GB", "400 GB"),
-        ("'8'", "8"),
-        ("[a, b]", ["a", "b"]),
-        ("[]", []),
-        ("{37: 1.3}", {"37": 1.3}),
-        ("{node0/nic1.tx: 0.5, leaf0/up = 0.25}", {"node0/nic1.tx": 0.5, "leaf0/up": 0.25}),
-        ("{37}", {"37": ""}),
-        ("", ""),
-    ],
-)
-def test_texts(text: str, value: object) -> None:
-    assert read_text(text) == value
-    assert type(read_text(text)) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +89,3 @@ def test_the_nearest_whole_number_is_legal(value: object) -> None:
     except Refused as refused:
         legal = 2 if refused.nearest is None else kind.read(refused.nearest)
     assert legal in range(2, 10)
-
-
-@given(st.text())
-def test_any_text_is_some_value(text: str) -> None:
-    read_text(text)
