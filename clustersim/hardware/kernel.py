@@ -40,7 +40,8 @@ class Kernel:
         launches beyond the first that one call makes for it, in a loop over experts
     form : str
         which kernel of its kind, where one name is not enough: of a pass over memory ``norm``, ``softmax``,
-        ``activation`` or ``rope``, of attention ``flash-2``, ``cudnn`` and so on; empty for the usual one
+        ``activation``, ``rope`` or ``scan``, of attention ``flash-2``, ``cudnn`` and so on, of a product ``scan`` for
+        small ones inside the kernels of a recurrence; empty for the usual one
     backward : bool
         of attention: the kernel of the gradients
     dropout : bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -63,6 +64,8 @@ def kernel_cost(kernel: Kernel, gpu: GPU) -> Cost:
 
 def _gemm(kernel: Kernel, gpu: GPU, models: KernelModels) -> Cost:
     model, key = models.gemm_of(kernel.dtype)
+    if kernel.form:
+        model, key = replace(model, memory_fraction=models.memory.fraction(kernel.form)), f"memory.{kernel.form}"
     shape = (kernel.m, kernel.n, kernel.k, kernel.batch, kernel.nbytes)
     device = (gpu.flop_per_s(kernel.dtype), gpu.num_sms, gpu.memory_bandwidth)
     beside = (element_load(kernel, gpu), promotion(kernel, gpu))

@@ -13,7 +13,7 @@ from clustersim.units import Unit
 
 __all__ = ["FORMS", "MemoryModel"]
 
-FORMS = ("elementwise", "norm", "softmax", "activation", "rope")
+FORMS = ("elementwise", "norm", "softmax", "activation", "rope", "scan")
 """Kinds of passes that are told apart: :attr:`~clustersim.hardware.kernel.Kernel.form`, empty for the first."""
 
 
@@ -45,6 +45,8 @@ class MemoryModel:
         that activation functions reach, gated ones among them
     rope : float
         that rotary embedding reaches
+    scan : float
+        that the kernels of a recurrence over chunks of tokens reach, its small products among them
 
     Raises
     ------
@@ -60,6 +62,7 @@ class MemoryModel:
     softmax: float
     activation: float
     rope: float
+    scan: float
 
     def __post_init__(self) -> None:
         require_not_negative(self, "start_latency", "cache_nbytes", "cached")

@@ -70,7 +70,7 @@ def test_no_attention_beats_the_peaks(name: str, s: int, d: int, heads: int, cau
     name=DEVICES,
     nbytes=st.integers(0, 10**12),
     flops=st.integers(0, 10**12),
-    form=st.sampled_from(["", "norm", "softmax", "activation", "rope"]),
+    form=st.sampled_from(["", "norm", "softmax", "activation", "rope", "scan"]),
 )
 def test_no_pass_beats_the_bandwidth(name: str, nbytes: int, flops: int, form: str) -> None:
     kernel, gpu = Kernel(kind="memory", dtype="bf16", flops=flops, nbytes=nbytes, form=form), GPUS[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.layers.kernels import gemm, memory_pass
@@ -82,7 +82,7 @@ class Scan:
         return (
             self._product(q, q, n, batch=self._chunks * self.mamba.groups // self.shard.tp),
             self._product(n, p, q, batch=heads),
-            memory_pass(2 * 4 * heads * p * n, dtype="fp32"),
+            memory_pass(2 * 4 * heads * p * n, dtype="fp32", form="scan"),
         )
 
     def _outputs(self) -> tuple[Kernel, ...]:
@@ -92,7 +92,7 @@ class Scan:
         return self._product(q, p, q, batch=heads), self._product(q, p, n, batch=heads)
 
     def _product(self, m: int, n: int, k: int, *, batch: int) -> Kernel:
-        return gemm(m, n, k, batch=batch, dtype=self.shard.recipe.products)
+        return replace(gemm(m, n, k, batch=batch, dtype=self.shard.recipe.products), form="scan")
 
     @property
     def _chunk(self) -> int:
