@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["BadInput", "Fault", "nearest_name", "unfit_call"]
+__all__ = ["BadInput", "Fault", "collect", "nearest_name", "unfit_call"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,6 +57,15 @@ class BadInput(ValueError):  # noqa: N818 - the field's users read it as a sente
 
     def __reduce__(self) -> tuple[type[BadInput], tuple[tuple[Fault, ...]]]:
         return BadInput, (self.faults,)
+
+
+@contextmanager
+def collect(faults: list[Fault]) -> Iterator[None]:
+    """Note the faults of an input that is bad in ``faults`` and go on, to find the others too."""
+    try:
+        yield
+    except BadInput as error:
+        faults += error.faults
 
 
 def unfit_call(key: str, called: Callable[..., Any], *arguments: object) -> Fault | None:

@@ -34,17 +34,15 @@ def compare(
     """
     from clustersim.analysis.compare import changed_collectives
     from clustersim.analysis.compare import compare as side_by_side
-    from clustersim.faults import BadInput, Fault
+    from clustersim.faults import BadInput, Fault, collect
     from clustersim.study.run_folder import open_run
 
     sides = []
     faults: list[Fault] = []
     for name in (baseline, candidate):
-        try:
+        with collect(faults):
             run = open_run(name)
             sides.append((run.summary, _inputs(run.inputs), run.collectives))
-        except BadInput as error:
-            faults += error.faults
     if faults:
         raise BadInput(faults)
     (before, old, ran), (after, new, runs) = sides

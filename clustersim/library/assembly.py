@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clustersim.faults import BadInput, Fault, nearest_name
+from clustersim.faults import BadInput, Fault, collect, nearest_name
 from clustersim.hardware.communication import protocols
 from clustersim.library.build import build
 from clustersim.library.card import Card, read_card
@@ -75,7 +74,7 @@ def assemble(card: Card, described: TopologyCard) -> Topology:
     builders = [desk.node(kind) for kind in kinds]
     lay: Callable[..., Fabric] | None = None
     if described.fabric:
-        with desk.collect():
+        with collect(desk.faults):
             lay = find_builder("fabric.build", described.fabric.get("build"), FABRICS)
             alone = () if described.mix else (Ports.spread,)
             desk.read("fabric", card, described.fabric, lay, *alone, supplied={"ports", "num_nodes", "num_gpus"})
@@ -111,7 +110,7 @@ def _kinds(card: Card, described: TopologyCard, desk: _Desk) -> Iterator[_Kind]:
             if getattr(described, key):
                 desk.faults.append(Fault(key=key, value=sorted(getattr(described, key)), rule=rule))
     for i, entry in enumerate(described.mix):
-        with desk.collect():
+        with collect(desk.faults):
             yield _entry(card, f"mix.{i}.", entry)
 
 
@@ -165,14 +164,6 @@ class _Desk:
     sources: dict[str, str]
     given: dict[str, dict[str, Any]]
 
-    @contextmanager
-    def collect(self) -> Iterator[None]:
-        """Note the faults of an input that is bad and go on, to find the others too."""
-        try:
-            yield
-        except BadInput as error:
-            self.faults.extend(error.faults)
-
     def read(
         self,
         key: str,
@@ -184,10 +175,10 @@ class _Desk:
         """Read a table for the builders that take its values."""
         values = {name: value for name, value in table.items() if name != "build"}
         parts: dict[str, Any] = {}
-        with self.collect():
+        with collect(self.faults):
             wanted = {f"{key}.{name}": part for name, part in named_parts(values, targets).items()}
             parts = load_parts(wanted, beside=card.path)
-        with self.collect():
+        with collect(self.faults):
             read = read_section(card, key, values, targets, supplied or ())
             self.given[key] = {name: parts.get(f"{key}.{name}", value) for name, value in read.items()}
         for where, part in parts.items():
@@ -196,7 +187,7 @@ class _Desk:
     def node(self, kind: _Kind) -> Callable[..., Node] | None:
         """Read a kind's tables; its builder, None when there is none."""
         make: Callable[..., Node] | None = None
-        with self.collect():
+        with collect(self.faults):
             make = find_builder(f"{kind.prefix}node.build", kind.node.get("build"), NODES)
             self.read(f"{kind.prefix}node", kind.card, kind.node, make, supplied={"host"})
             if "host" in parameters(make):

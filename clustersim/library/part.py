@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from clustersim.faults import BadInput, Fault
+from clustersim.faults import BadInput, Fault, collect
 from clustersim.hardware.communication import Communication, Transport
 from clustersim.hardware.cpu import CPU
 from clustersim.hardware.gpu import GPU
@@ -114,14 +114,10 @@ def _gpu(card: Card) -> GPU:
     if source is None:
         rule = "must say whether they are of this device or of one like it"
         faults.append(Fault(file=str(card.path), key="sources.kernels", value=None, rule=rule, nearest="assumed"))
-    try:
+    with collect(faults):
         gpu = build(replace(card, data={**data, "sources": sources}), GPU)
-    except BadInput as error:
-        faults += error.faults
-    try:
+    with collect(faults):
         models = load_part("kernels", named, beside=card.path)
-    except BadInput as error:
-        faults += error.faults
     if faults:
         raise BadInput(faults)
     return replace(gpu, kernels=models, sources={**gpu.sources, "kernels": str(source)})

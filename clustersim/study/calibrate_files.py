@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.faults import BadInput, Fault
+from clustersim.faults import BadInput, Fault, collect
 from clustersim.hardware.communication import Communication, Transport
 from clustersim.library.part import load_part
 from clustersim.readers import collective_rows, nccl_tests
@@ -101,24 +101,18 @@ def calibrate_files(
     faults: list[Fault] = []
     read: list[tuple[Path, NcclLog]] = []
     for path in tables:
-        try:
+        with collect(faults):
             told, aside, said = collective_rows.read(path)
-        except BadInput as error:
-            faults += error.faults
-            continue
-        placed, refused = locate(row for row in told if row.confidence != "low")
-        rows += placed
-        reasons = Counter([row.reasons[0] for row in aside] + [item.reasons[0] for item in refused])
-        reasons["low confidence"] = sum(row.confidence == "low" for row in told)
-        notes += [*said, *(f"rows left out: {count}, {reason}" for reason, count in reasons.items() if count)]
+            placed, refused = locate(row for row in told if row.confidence != "low")
+            rows += placed
+            reasons = Counter([row.reasons[0] for row in aside] + [item.reasons[0] for item in refused])
+            reasons["low confidence"] = sum(row.confidence == "low" for row in told)
+            notes += [*said, *(f"rows left out: {count}, {reason}" for reason, count in reasons.items() if count)]
     for path in logs:
-        try:
+        with collect(faults):
             found, said = nccl_tests.read(path)
-        except BadInput as error:
-            faults += error.faults
-            continue
-        read += [(path, log) for log in found]
-        notes += said
+            read += [(path, log) for log in found]
+            notes += said
     if faults:
         raise BadInput(faults)
     if read and topology is not None:

@@ -152,7 +152,7 @@ class TestFailed:
         def stop(*args: object, **kwargs: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("clustersim.study.point.load_topology", stop)
+        monkeypatch.setattr("clustersim.study.inputs.load_topology", stop)
         answer = call(*TINY, "--json")
         assert (answer.code, answer.json) == (1, {"status": "interrupted"})
 

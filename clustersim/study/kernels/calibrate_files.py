@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clustersim.faults import BadInput, Fault
+from clustersim.faults import BadInput, Fault, collect
 from clustersim.hardware.kernel_models import KernelModels
 from clustersim.library.card import read_card
 from clustersim.library.part import load_part
@@ -70,13 +70,10 @@ def calibrate_kernel_files(paths: Sequence[Path]) -> CalibratedKernels:
     notes: list[str] = []
     faults: list[Fault] = []
     for path in paths:
-        try:
+        with collect(faults):
             told, said = kernel_rows.read(path)
-        except BadInput as error:
-            faults += error.faults
-            continue
-        rows += told
-        notes += said
+            rows += told
+            notes += said
     if faults:
         raise BadInput(faults)
     placed, unused = place(rows)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clustersim.analysis.step_residual import StepResidual, share_of
-from clustersim.faults import BadInput, Fault
+from clustersim.faults import BadInput, Fault, collect
 from clustersim.readers.csv_records import records
 from clustersim.study.steps.interval import learn, num_origins, with_intervals
 from clustersim.study.validated_row import ValidatedRow
@@ -58,10 +58,8 @@ def calibrate_step_files(paths: Sequence[Path], *, name: str = "steps") -> Calib
     rows: list[ValidatedRow] = []
     faults: list[Fault] = []
     for path in paths:
-        try:
+        with collect(faults):
             rows += _rows(path)
-        except BadInput as error:
-            faults += error.faults
     if faults:
         raise BadInput(faults)
     residual = learn(rows, name)
