@@ -11,25 +11,13 @@ from typing import Any
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.profile import Profile
 from clustersim.study.steps.offload import offload_of
+from clustersim.study.steps.recomputed import recompute_of
 from clustersim.study.steps.refusal import RefusedError
+from clustersim.study.steps.schedules import schedule_of
 from clustersim.study.steps.sharding import sharding_of
 from clustersim.workload.plan import ParallelPlan
 
 __all__ = ["LAYER_METRICS", "LAYER_TIME", "MEMORY_METRICS", "ONE_SEQUENCE", "Layout", "layout_of"]
-
-_SCHEDULES = (
-    ("1f1b-interleaved", "interleaved"),
-    ("zbb", "zb-h1"),
-    ("zbv", "zb-v"),
-    ("v-half", "v-half"),
-    ("v-min", "v-min"),
-    ("zero bubble", "zb-h1"),
-    ("zero-bubble", "zb-h1"),
-    ("dualpipe", "dualpipe"),
-)
-"""Words after "schedule" in a row's notes -> the schedule's name here. Primus' zero bubble starts backward passes as
-soon as 1F1B does (``scheduler/algorithms/zerobubble.py``), as ZB-H1."""
-
 
 _CP_EP = re.compile(r"\bCP (\d+), EP (\d+)\b")
 """How notes of tables without such columns give cp and ep."""
@@ -112,8 +100,8 @@ def layout_of(
         "ep": row.ep or _noted(row)[1],
         "sequence_parallel": _sequence_parallel(row, profile) if degrees["tp"] > 1 else None,
         **sharding_of(row, profile, degrees["dp"] * degrees["cp"], assumed),
-        **({} if "recompute" in recipe else _recompute(row, profile, assumed)),
-        **_schedule(row, degrees, assumed),
+        **({} if "recompute" in recipe else recompute_of(row, profile, degrees["pp"] * (row.vpp or 1), assumed)),
+        **schedule_of(row, degrees["pp"], assumed),
         **offloaded,
     }
     assumed += by_policy
@@ -216,40 +204,3 @@ def _sequence_parallel(row: StepRow, profile: Profile) -> bool:
     if "no sp" in text or row.sequence_parallel == "no" or "without sequence parallel" in row.notes.lower():
         return False
     return True if "sequence parallel" in text or row.sequence_parallel == "yes" else profile.sequence_parallel
-
-
-def _recompute(row: StepRow, profile: Profile, assumed: list[str]) -> dict[str, Any]:
-    text = row.recompute.lower()
-    if not text or "not stated" in text:
-        assumed.append("recompute: none, it is not stated")
-        return {}
-    if text.startswith(("no", "any", "sequence parallel, no")):
-        return {}
-    if "selective" in text and "none" in text:
-        assumed.append(f"recompute: none; published as {row.recompute!r}")
-        return {}
-    if "selective" in text:
-        if profile.recompute_modules != ("core",):
-            parts = ", ".join(profile.recompute_modules)
-            assumed.append(f"recompute: {parts}, the profile's; published as {row.recompute!r}")
-        return {"recompute": "selective", "recompute_modules": profile.recompute_modules}
-    if "full" in text:
-        return {"recompute": "full"}
-    if text == "sequence parallel":
-        return {}
-    raise RefusedError("method", f"recompute {row.recompute!r}")
-
-
-def _schedule(row: StepRow, degrees: dict[str, int], assumed: list[str]) -> dict[str, Any]:
-    """vpp and schedule."""
-    notes = row.notes.lower()
-    if degrees["pp"] == 1:
-        return {}
-    if "schedule " in notes:
-        said = notes.split("schedule ", 1)[1]
-        name = next((name for words, name in _SCHEDULES if said.startswith(words)), None)
-        if name is not None:
-            return {"schedule": name, "vpp": row.vpp if name == "interleaved" else None}
-    if row.vpp is None:
-        assumed.append("schedule: one chunk a stage")
-    return {"vpp": row.vpp} if (row.vpp or 1) > 1 else {}

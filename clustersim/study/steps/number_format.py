@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clustersim.faults import nearest_name
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.profile import Profile
 from clustersim.study.steps.refusal import RefusedError
@@ -18,6 +19,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ("float8", "fp8_current"),
     ("amp_fp8", "fp8"),
     ("fp8 hybrid", "fp8"),
+    ("fp8", ""),
     ("bf16/fp16", "bf16"),
     ("bf16", "bf16"),
     ("bfloat16", "bf16"),
@@ -28,7 +30,8 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ("fp32", "fp32"),
     ("float32", "fp32"),
 )
-"""Words of a precision -> recipe, the first that fits; a bare ``fp8`` is the profile's."""
+"""Words of a precision -> recipe, the first that fits: the narrowest first, since other parts of such a step are in 16
+bits and sources name both ("BF16/FP8"); a bare ``fp8``, empty here, is the profile's."""
 
 
 def dtype_of(row: StepRow, profile: Profile) -> tuple[str, list[str]]:
@@ -43,9 +46,10 @@ def dtype_of(row: StepRow, profile: Profile) -> tuple[str, list[str]]:
     if not text:
         return "bf16", ["precision: bf16, none is published"]
     found = next((recipe for words, recipe in _WORDS if words in text), None)
+    if found == "":
+        return profile.fp8, [f"precision: {profile.fp8}; published as {row.precision!r}"]
     if found is not None:
         told = "not stated" in text or "default" in text or "rowwise" in text or "(" in text
         return found, [f"precision: {found}; published as {row.precision!r}"] if told else []
-    if "fp8" in text:
-        return profile.fp8, [f"precision: {profile.fp8}; published as {row.precision!r}"]
-    raise RefusedError("precision", f"precision {row.precision!r}")
+    near = nearest_name(text, [words for words, _ in _WORDS])
+    raise RefusedError("precision", f"precision {row.precision!r}" + (f"; nearest: {near}" if near else ""))

@@ -10,52 +10,13 @@ from typing import Any
 
 from clustersim.library.model import load_model
 from clustersim.readers.step_rows import StepRow
+from clustersim.study.steps.model_names import card_called, card_in, nearest_card, one_of_many
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.workload.model import Model
 from clustersim.workload.shape.experts import Experts
 from clustersim.workload.shape.lora import LoRA
 
 __all__ = ["model_of"]
-
-_CARDS: tuple[tuple[str, str], ...] = (
-    ("llama3.1_405b", "llama-3.1-405b"),
-    ("llama3_405b", "llama-3.1-405b"),
-    ("llama3_70b", "llama-3-70b"),
-    ("llama3_8b", "llama-3-8b"),
-    ("llama2_70b", "llama-2-70b"),
-    ("llama2_13b", "llama-2-13b"),
-    ("llama2_7b", "llama-2-7b"),
-    ("gpt3_175b", "gpt3-175b"),
-    ("qwen3_30b_a3b", "qwen3-30b-a3b"),
-    ("qwen3_235b_a22b", "qwen3-235b-a22b"),
-    ("deepseek_v3", "deepseek-v3"),
-    ("deepseek-v3", "deepseek-v3"),
-    ("deepseek-v2", "deepseek-v2"),
-    ("gpt_oss_120b", "gpt-oss-120b"),
-    *(
-        (name, name)
-        for name in ("qwen2.5-0.5b", "qwen2.5-1.5b", "qwen2.5-3b", "qwen2.5-7b", "qwen2.5-14b", "qwen2.5-72b")
-    ),
-    ("mixtral_8x22b", "mixtral-8x22b"),
-    ("bert_large", "bert-large"),
-    ("opt-175b", "opt-175b"),
-    ("opt_13", "opt-1.3b"),
-    ("gpt2_large", "gpt2-large"),
-    ("nemotron_3_nano", "nemotron-3-nano"),
-    ("nemotron-3-nano", "nemotron-3-nano"),
-    ("nemotron_3_super", "nemotron-3-super"),
-    ("nemotron-3-super", "nemotron-3-super"),
-    ("mamba", ""),
-)
-"""Words of a model's name -> its card, the first that fits; a card that the library does not have refuses the row."""
-
-_NAMED: tuple[tuple[str, str], ...] = (
-    ("gpt 22b", "gpt-22b"),
-    ("gpt 175b", "gpt3-175b"),
-    ("gpt 530b", "gpt-530b"),
-    ("gpt 1t", "gpt-1t"),
-)
-"""The same for names that stand for more than one model: only where the row does not give all of its shape."""
 
 _WITHOUT_MTP = re.compile(r"w/o[ _]MTP", re.IGNORECASE)
 """How tables name a model without its multi-token prediction; the row's id has the name that its table gives."""
@@ -109,25 +70,30 @@ def model_of(row: StepRow, seq_len: int) -> tuple[Model, list[str]]:
 
 def _whole_model(row: StepRow, seq_len: int) -> tuple[Model, list[str]]:
     name = row.model.lower()
-    card = next((card for words, card in _CARDS if words in name), None)
+    told = f"{row.source.lower()} {name}"
+    words, other = next(((w, a) for w, a in _ARCHITECTURES if w in told), ("", {}))
+    needed = {name: getattr(row, name) for name in ("layers", "hidden", "heads", "ffn", "vocab")}
+    missing = [name for name, value in needed.items() if value is None]
+    card = card_in(row.model)
+    if card is None and (missing or row.experts or not words):
+        card = card_called(row.model)
+    if card is None and missing:
+        card = one_of_many(row.model)
     if card == "":
         raise RefusedError("model", f"model {row.model!r}")
     if card is not None:
         return _as_published(row, _card(card, row.model), seq_len)
-    needed = {name: getattr(row, name) for name in ("layers", "hidden", "heads", "ffn", "vocab")}
-    missing = [name for name, value in needed.items() if value is None]
-    named = next((card for words, card in _NAMED if words in name), None)
-    if missing and named is not None:
-        return _as_published(row, _card(named, row.model), seq_len)
+    near = nearest_card(row.model)
+    hint = f"; nearest card: {near}" if near else ""
     if missing:
-        raise RefusedError("model", f"model {row.model!r} without {', '.join(missing)}")
+        raise RefusedError("model", f"model {row.model!r} without {', '.join(missing)}{hint}")
     if row.experts:
-        raise RefusedError("model", f"model {row.model!r}: which of its layers have experts is not in its columns")
+        lacking = "which of its layers have experts is not in its columns"
+        raise RefusedError("model", f"model {row.model!r}: {lacking}{hint}")
     if row.hidden and row.heads and row.hidden % row.heads:
         raise RefusedError("numbers", f"hidden {row.hidden} is no multiple of {row.heads} heads")
     gated = bool(row.gated_mlp)
-    told = f"{row.source.lower()} {name}"
-    words, other = next(((w, a) for w, a in _ARCHITECTURES if w in told), ("", _LLAMA if gated else _GPT))
+    other = other or (_LLAMA if gated else _GPT)
     kind = words or ("llama" if gated else "gpt")
     try:
         model = Model(
@@ -164,6 +130,8 @@ def _as_published(row: StepRow, model: Model, seq_len: int) -> tuple[Model, list
     if model.positions == "learned" and seq_len > model.max_seq_len:
         changes["max_seq_len"] = seq_len
     experts = model.experts
+    if experts is None and row.experts:
+        raise RefusedError("numbers", f"{row.experts} experts, {model.name} has none")
     if experts is not None and row.experts:
         own = {"num_experts": row.experts, "top_k": row.topk, "ffn_hidden": row.moe_ffn}
         changes["experts"] = replace(

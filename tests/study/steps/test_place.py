@@ -100,6 +100,8 @@ def test_sharding(text: str, fields: dict[str, Any]) -> None:
         ("float8 rowwise", "torchtitan benchmarks", "fp8_current"),
         ("bf16 (not stated)", "lab", "bf16"),
         ("fp32 (SIMT GEMM, no tensor cores)", "NeuSight", "fp32"),
+        ("BF16/FP8", "OLMo-core", "fp8"),
+        ("fp8 (bf16 master weights)", "torchtitan benchmarks", "fp8_current"),
     ],
 )
 def test_number_formats(text: str, source: str, recipe: str) -> None:
@@ -110,6 +112,16 @@ def test_a_card_with_the_rows_own_numbers() -> None:
     model = place(row(model="LLAMA3_70B width, 12 layers", layers=12, hidden=8192, heads=64, kv_heads=8)).job.model
     assert (model.num_layers, model.hidden, model.gated_mlp) == (12, 8192, True)
     assert model.vocab == 51200  # the row's, not the card's
+
+
+def test_experts_come_with_a_card_or_not_at_all() -> None:
+    shape: dict[str, Any] = {"layers": 32, "hidden": 4096, "heads": 32, "ffn": 14336, "experts": 8, "topk": 2}
+    moe = row(model="Mixtral-8x7B", **shape, tp=1, pp=1, vpp=None, moe_ffn=14336, global_batch=32)
+    assert place(moe).job.model.experts is not None
+    with pytest.raises(RefusedError, match="not in its columns; nearest card: mixtral-8x7b"):
+        place(replace(moe, model="Mixtral 8x9B"))
+    with pytest.raises(RefusedError, match="8 experts, llama-3-8b has none"):
+        place(replace(moe, model="Llama 3 8B"))
 
 
 def test_a_domain_of_72_is_filled_with_64() -> None:

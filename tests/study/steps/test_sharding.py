@@ -34,10 +34,21 @@ def told(text: str, stage: int | None = None, ranks: int = 16) -> tuple[dict[str
         ("FSDP 8 x DP 2", 3, {"fsdp": True, "hsdp": 8}),
         ("HSDP 8", None, {"fsdp": True, "hsdp": 8}),
         ("FSDP 16 x DP 1", 3, {"fsdp": True}),
+        ("DDP", None, {"zero": 0}),
+        ("NO_SHARD", None, {"zero": 0}),
     ],
 )
 def test_words_that_are_understood(text: str, stage: int | None, fields: dict[str, Any]) -> None:
     assert told(text, stage) == (fields, [])
+
+
+@pytest.mark.parametrize("text", ["HSDP", "HYBRID_SHARD", "FSDP hybrid shard"])
+@pytest.mark.parametrize(("degrees", "of"), [({}, 8), ({"nodes": 4, "gpus": 16}, 4), ({"tp": 2}, 4)])
+def test_a_hybrid_without_a_number_is_a_node(text: str, degrees: dict[str, int], of: int) -> None:
+    assumed: list[str] = []
+    row = StepRow(line=2, source="lab", hardware="H100 SXM", sharding=text, value=1.0, **degrees)  # type: ignore[arg-type]
+    assert sharding_of(row, PROFILE, 16, assumed) == {"fsdp": True, "hsdp": of}
+    assert assumed == [f"sharding: over the {of} replicas of a node, as HYBRID_SHARD; published as {text!r}"]
 
 
 def test_nothing_is_split_over_one_rank() -> None:

@@ -1,0 +1,48 @@
+"""What is computed again, in words of sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clustersim.readers.step_rows import StepRow
+from clustersim.study.profile import load_profile
+from clustersim.study.steps.recomputed import recompute_of
+from clustersim.study.steps.refusal import RefusedError
+
+
+def told(text: str, stages: int = 1, profile: str = "torchtitan-2024") -> tuple[dict[str, Any], list[str]]:
+    assumed: list[str] = []
+    row = StepRow(line=2, recompute=text, layers=32, value=1.0)
+    return recompute_of(row, load_profile(profile), stages, assumed), assumed
+
+
+@pytest.mark.parametrize("text", ["none", "no", "False", "off", "No AC", "without", "0"])
+def test_nothing(text: str) -> None:
+    assert told(text) == ({}, [])
+
+
+@pytest.mark.parametrize("text", ["True", "yes", "on", "activation checkpointing", "gradient checkpointing"])
+def test_a_switch_that_is_on_is_all(text: str) -> None:
+    assert told(text) == ({"recompute": "full"}, [f"recompute: full; published as {text!r}"])
+
+
+@pytest.mark.parametrize(
+    ("text", "stages", "layers"),
+    [("selective layer", 1, 16), ("selective, every 4 layers", 1, 8), ("selective layer", 8, 2)],
+)
+def test_every_so_manieth_layer(text: str, stages: int, layers: int) -> None:
+    found, assumed = told(text, stages)
+    assert found == {"recompute": "full", "recompute_method": "block", "recompute_layers": layers}
+    assert assumed[0].startswith(f"recompute: {layers} layers a chunk")
+
+
+def test_selective_is_the_profiles() -> None:
+    assert told("selective op")[0]["recompute_modules"] != ("core",)
+    assert told("selective", profile="megatron-core-2024")[0]["recompute_modules"] == ("core",)
+
+
+def test_unknown_words_name_the_nearest() -> None:
+    with pytest.raises(RefusedError, match="recompute 'selectiv'; nearest: selective"):
+        told("selectiv")
