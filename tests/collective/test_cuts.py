@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import clustersim as cs
 from clustersim.collective.bound import KINDS, bus_factor
-from clustersim.collective.cuts import Cuts, crossing
+from clustersim.collective.cuts import Cuts
 from clustersim.collective.price import price
 from clustersim.collective.select import ALGORITHMS
 from clustersim.faults import BadInput
@@ -86,20 +86,6 @@ def test_nothing_must_cross_without_a_payload_or_another_member(star: ModuleType
         assert cuts(topology).bound(kind, 0).seconds == 0
         assert cuts(topology, 1).bound(kind, 10**9).seconds == 0
     assert cuts(topology).bound("barrier", 10**9).seconds == 0
-
-
-def test_sends_cross_only_between_their_two_members() -> None:
-    inside = np.array([True, True, False, False])
-    assert crossing("send_recv", 7, inside) == (0.0, 0.0)
-    assert crossing("send_recv", 7, inside[[0, 2, 1, 3]]) == (7.0, 0.0)
-    assert crossing("send_recv", 7, ~inside[[0, 2, 1, 3]]) == (0.0, 7.0)
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("barrier", "send_recv", "all_reduce")])
-def test_what_leaves_one_side_enters_the_other(kind: str) -> None:
-    for inside in ([1, 0, 0, 0, 0], [0, 1, 1, 0, 0], [1, 1, 1, 1, 0]):
-        side = np.array(inside, dtype=bool)
-        assert crossing(kind, 10, side) == crossing(kind, 10, ~side)[::-1]
 
 
 def test_large_groups_are_bounded_by_some_of_their_cuts(star: ModuleType) -> None:
