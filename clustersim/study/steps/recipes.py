@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clustersim.readers.step_rows import StepRow
+from clustersim.study.steps.automodel_recipes import AUTOMODEL_RECIPES
 from clustersim.study.steps.expert_recipes import EXPERT_RECIPES
 from clustersim.study.steps.gpt_recipes import GPT_RECIPES
 from clustersim.study.steps.graph_recipes import GRAPH_RECIPES
@@ -30,7 +31,7 @@ def recipe_of(row: StepRow) -> tuple[StepRow, dict[str, Any], tuple[str, ...], b
     switches: dict[str, Any] = {}
     assumptions = []
     published = True
-    for recipe in (*_RECIPES, *EXPERT_RECIPES, *GPT_RECIPES, *GRAPH_RECIPES, *OFFLOAD_RECIPES):
+    for recipe in (*_RECIPES, *EXPERT_RECIPES, *GPT_RECIPES, *GRAPH_RECIPES, *OFFLOAD_RECIPES, *AUTOMODEL_RECIPES):
         if not recipe.fits(row):
             continue
         row, given = recipe.filled(row)

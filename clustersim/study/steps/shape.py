@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 from clustersim.library.model import load_model
 from clustersim.readers.step_rows import StepRow
@@ -14,15 +14,20 @@ from clustersim.study.steps.model_names import card_called, card_in, nearest_car
 from clustersim.study.steps.refusal import RefusedError
 from clustersim.workload.model import Model
 from clustersim.workload.shape.experts import Experts
-from clustersim.workload.shape.lora import LoRA
+from clustersim.workload.shape.lora import LoRA, Target
 
 __all__ = ["model_of"]
 
 _WITHOUT_MTP = re.compile(r"w/o[ _]MTP", re.IGNORECASE)
 """How tables name a model without its multi-token prediction; the row's id has the name that its table gives."""
 
-_ADAPTERS = LoRA(rank=32, targets=("q", "k", "v"))
-"""NeMo's and Megatron-Bridge's ``lora_tuning``: ``adapter_dim`` 32 on ``attention_qkv``, ``linear_qkv``."""
+_ADAPTERS: tuple[tuple[str, LoRA, str], ...] = (
+    ("automodel", LoRA(rank=16, targets=get_args(Target)), "rank 16 on all matrices, as AutoModel's benchmarks"),
+    ("", LoRA(rank=32, targets=("q", "k", "v")), "rank 32 on queries, keys and values, NeMo's default"),
+)
+"""Words of a source -> adapters that its rows do not tell. NeMo's and Megatron-Bridge's ``lora_tuning``: ``adapter_dim``
+32 on ``attention_qkv``, ``linear_qkv``; NVIDIA-NeMo/Automodel llama3_1_8b_peft_benchmark.yaml: ``match_all_linear``,
+``dim`` 16."""
 
 _ONE_DENSE = (("simumax", "deepseek-v3"),)
 """Words of a source, and a card of which it says elsewhere that one dense layer stands before those with experts."""
@@ -63,8 +68,9 @@ def model_of(row: StepRow, seq_len: int) -> tuple[Model, list[str]]:
     if model.mtp and _WITHOUT_MTP.search(f"{row.id} {row.notes}"):
         model = replace(model, mtp=0)
     if re.search(r"\blora\b", row.notes.lower()) and model.adapters is None:
-        model = replace(model, adapters=_ADAPTERS)
-        assumptions.append(f"adapters: rank {_ADAPTERS.rank} on queries, keys and values, NeMo's default")
+        adapters, told = next((lora, told) for words, lora, told in _ADAPTERS if words in row.source.lower())
+        model = replace(model, adapters=adapters)
+        assumptions.append(f"adapters: {told}")
     return model, assumptions
 
 

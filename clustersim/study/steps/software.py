@@ -18,6 +18,7 @@ _SOURCES: tuple[tuple[str, str], ...] = (
     ("sc21 table 1", "megatron-2021"),
     ("readme table, january 2021", "megatron-2021"),
     ("activation recomputation", "megatron-2022"),
+    ("automodel", "fsdp2-2024"),
     ("nemo", "nemo-2024"),
     ("megascale", "megatron-core-2024"),
     ("simumax", "megatron-core-2025"),
