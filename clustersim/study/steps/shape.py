@@ -25,9 +25,10 @@ _ADAPTERS: tuple[tuple[str, LoRA, str], ...] = (
     ("automodel", LoRA(rank=16, targets=get_args(Target)), "rank 16 on all matrices, as AutoModel's benchmarks"),
     ("", LoRA(rank=32, targets=("q", "k", "v")), "rank 32 on queries, keys and values, NeMo's default"),
 )
-"""Words of a source -> adapters that its rows do not tell. NeMo's and Megatron-Bridge's ``lora_tuning``: ``adapter_dim``
-32 on ``attention_qkv``, ``linear_qkv``; NVIDIA-NeMo/Automodel llama3_1_8b_peft_benchmark.yaml: ``match_all_linear``,
-``dim`` 16."""
+"""Words of a source -> adapters that its rows do not tell.
+
+NeMo's and Megatron-Bridge's ``lora_tuning``: ``adapter_dim`` 32 on ``attention_qkv``, ``linear_qkv``;
+NVIDIA-NeMo/Automodel llama3_1_8b_peft_benchmark.yaml: ``match_all_linear``, ``dim`` 16."""
 
 _ONE_DENSE = (("simumax", "deepseek-v3"),)
 """Words of a source, and a card of which it says elsewhere that one dense layer stands before those with experts."""
