@@ -1,4 +1,4 @@
-"""Megatron-Bridge's recipes for Blackwell: how tokens get to experts, and what Nemotron 3 Super computes again."""
+"""Megatron-Bridge's recipes of mixtures: how tokens get to experts, and what Nemotron 3 Super computes again."""
 
 from __future__ import annotations
 
@@ -20,9 +20,41 @@ _HYBRIDEP: tuple[tuple[str, ...], ...] = (
     (_SUMMARY, "nemotron_3_super", "b300 (dgx"),
     (_SUMMARY, "nemotron_3_super", "b200 (dgx"),
     (_SUMMARY, "deepseek_v3", "b300 (dgx"),
+    (_SUMMARY, "nemotron_3_nano", "h100"),
+    (_SUMMARY, "qwen3_30b", "b300 (dgx"),
+    ("measurement notes", "hybridep dispatcher"),
 )
 
+_IN_A_NODE = (("qwen3_30b", "h100"), ("qwen3_30b", "b200 (dgx"), ("gpt_oss_120b", "b300 (dgx"))
+"""Models and nodes of eight GPUs that HybridEP came to with release 26.02.01."""
+
+_BEFORE = ("summary 25.11", "summary 26.02|")
+
 EXPERT_RECIPES: tuple[Recipe, ...] = (
+    *(
+        Recipe(
+            words=(source, *words),
+            switches={"dispatch": "all_to_all"},
+            origin=f"{_CONFIGS}: moe_token_dispatcher_type alltoall until pull requests 2477 and 2499, by mistake "
+            "on B200; twice as slow as with dropped tokens by issue 1998",
+        )
+        for source in _BEFORE
+        for words in _IN_A_NODE
+    ),
+    Recipe(
+        words=("measurement notes", "alltoall dispatcher"),
+        switches={"dispatch": "all_to_all"},
+        origin="Megatron-Bridge docs/training/moe-optimization.md, where neither DeepEP nor HybridEP was installed",
+    ),
+    *(
+        Recipe(
+            words=(_SUMMARY, *words),
+            without=("summary 25.", *_BEFORE),
+            switches={"dispatch": "hybridep"},
+            origin=f"{_CONFIGS}: moe_flex_dispatcher_backend hybridep, from pull requests 2477 and 2499 on",
+        )
+        for words in _IN_A_NODE
+    ),
     *(
         Recipe(
             words=words,

@@ -157,6 +157,12 @@ _RECIPES: tuple[Recipe, ...] = (
             ("gpt_oss_120b", "gpt_oss/gpt_oss_workload_base_configs.py"),
         )
     ),
+    Recipe(
+        words=("megatron bridge performance summary 26.06", "qwen3_30b", "b300 (dgx", "mxfp8"),
+        switches={"launch": "none", "expert_kernels": "grouped", "schedule": "interleaved-overlapped"},
+        origin=f"{_CONFIGS}/qwen/qwen3_llm_pretrain.py: set_full_iter_cg_configs on B300 as on NVL72; Megatron-Bridge "
+        "pull requests 4249 and 4606",
+    ),
     *(
         Recipe(
             words=(source, "gpt_oss_120b", gpu, precision),

@@ -286,3 +286,44 @@ def test_fine_tuning_captures_mlps(row_id: str, hardware: str, precision: str, c
         notes="",
     )
     assert (recipe_of(row)[1].get("cuda_graphs") == ("mlp",)) is captured
+
+
+@pytest.mark.parametrize(
+    ("release", "hardware", "precision", "dispatch", "captured", "launch"),
+    [
+        ("26.02", "B200 (DGX B200, 8 GPU node)", "MXFP8", "all_to_all", ("moe_router", "moe_preprocess"), "modules"),
+        (
+            *("26.02.01", "B200 (DGX B200, 8 GPU node)", "MXFP8"),
+            *("hybridep", ("attn", "moe_router", "moe_preprocess"), "modules"),
+        ),
+        ("26.02", "H100-SXM5-80GB (DGX H100)", "FP8", "all_to_all", None, "modules"),
+        ("26.04", "H100-SXM5-80GB (DGX H100)", "FP8", "hybridep", None, "modules"),
+        ("26.04", "B300 (DGX B300, 8 GPU node)", "MXFP8", "hybridep", ("moe_router", "moe_preprocess"), "modules"),
+        ("26.06", "B300 (DGX B300, 8 GPU node)", "MXFP8", "hybridep", ("moe_router", "moe_preprocess"), "none"),
+    ],
+)
+def test_qwen3_30b_in_a_node_by_release(
+    release: str, hardware: str, precision: str, dispatch: str, captured: tuple[str, ...] | None, launch: str
+) -> None:
+    row = replace(
+        CARD,
+        source=f"NVIDIA Megatron Bridge performance summary {release}",
+        id="",
+        model="QWEN3_30B_A3B",
+        hardware=hardware,
+        precision=precision,
+        notes="force-balanced experts, token-dropless",
+    )
+    switches = recipe_of(row)[1]
+    assert switches["dispatch"] == dispatch
+    assert switches.get("cuda_graphs") == captured
+    assert switches.get("launch", "modules") == launch
+
+
+def test_a_note_tells_the_dispatcher() -> None:
+    notes = "HybridEP dispatcher; force balance; CUDA graph moe_router+moe_preprocess"
+    row = replace(CARD, source="Megatron Bridge skill/measurement notes", model="QWEN3_30B_A3B", notes=notes)
+    assert recipe_of(row)[1]["dispatch"] == "hybridep"
+    without = replace(row, notes=f"alltoall dispatcher without fused permute, 5-step smoke run; {notes}")
+    assert recipe_of(without)[1]["dispatch"] == "all_to_all"
+    assert recipe_of(without)[1]["cuda_graphs"] == ("moe_router", "moe_preprocess")
