@@ -10,7 +10,7 @@ import numpy as np
 from clustersim.study.given_setting import GivenSetting
 from clustersim.trace.record import LaneRecord
 from clustersim.workload.offload import MlpOffload, Subgroup
-from clustersim.workload.op import Compute, HostWork, Storage
+from clustersim.workload.op import Compute, Copy, HostWork, Storage
 from clustersim.workload.program import Program
 
 __all__ = ["OFFLOAD_RULES", "most_cached"]
@@ -40,6 +40,14 @@ def _no_cast(case: GivenSetting) -> str | None:
 def _no_temporary(case: GivenSetting) -> str | None:
     found = any(op.name == "touch memory" for op in case.ops)
     return "the CPU casts nothing in passes of its own" if case.value and not found else None
+
+
+def _no_turns(case: GivenSetting) -> str | None:
+    """Without turns ranks copy at a time whatever is set; with one rank nobody waits."""
+    if case.value:
+        return "one rank has all gradients" if case.job.plan["dp"] == 1 else None
+    found = any(isinstance(op, Copy) and op.turns > 1 for op in case.ops)
+    return None if found else "no gradients that leave together are one rank's more than another's"
 
 
 def _not_validated(case: GivenSetting) -> str | None:
@@ -125,6 +133,7 @@ OFFLOAD_RULES: Mapping[str, Callable[[GivenSetting], str | None]] = {
         (_no_cpu_update, ("adam", "update_threads")),
         (_no_cast, ("cast_threads",)),
         (_no_temporary, ("temporaries",)),
+        (_no_turns, ("round_robin",)),
         (_not_validated, ("validates", "rolls_back")),
         (_clipped, ("asynchronous",)),
         (_no_gpu_update, ("in_turn",)),

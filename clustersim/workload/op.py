@@ -98,6 +98,9 @@ class Copy:
         host memory that is not pinned: the driver copies it through a buffer of its own, at the host's pageable rate
     memory : {"near", "spread", "far"}
         which host memory, see :data:`Memory`
+    turns : float
+        of ranks that copy one after the other and wait for each other, each with as much in the mean: how many times
+        as long as its own copy takes alone all of theirs take, at least 1
     """
 
     name: str
@@ -105,6 +108,7 @@ class Copy:
     nbytes: Annotated[int, Unit("B")]
     pageable: bool = False
     memory: Memory = "near"
+    turns: float = 1.0
     category: Literal["copy"] = "copy"
 
 

@@ -119,8 +119,10 @@ def _groups(
     if plan.offload is not None:
         adds, back = several and not last, in_buckets(groups, subgroups, plan.offload.subgroup_size)[::-1]
         full = fills_up(plan.offload, subgroups, [group.blocks for group in back])
+        # whoever divides weights divides every tensor, so that all ranks have as much of each gradient
+        ranks = {kind.axis: 1 if kind.sharding.weights > 1 else kind.sharding.optimizer for kind in kinds}
         groups = tuple(
-            offloaded_group(group, subgroups, shard, plan.offload, last=last, adds=adds, full=fills)
+            offloaded_group(group, subgroups, shard, plan.offload, ranks=ranks, last=last, adds=adds, full=fills)
             for group, fills in zip(back, full, strict=True)
         )[::-1]
     return tuple(group for group in groups if group.travels)

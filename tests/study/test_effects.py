@@ -93,6 +93,11 @@ CASES |= {
     },
 }
 ON_HOST: dict[str, Any] = {"global_batch": 8, "plan.zero": 3, "plan.offload.policy": "zero-offload"} | ONE_NODE
+RUNS: dict[str, Any] = ON_HOST | {
+    "plan.zero": 2,
+    "plan.offload.policy": "zero-2-offload",
+    "plan.bucket_bytes": 2,
+}
 TWO_TIERS: dict[str, Any] = {
     "topology": "jlse-h100",
     "global_batch": 4,
@@ -133,6 +138,12 @@ OFFLOAD_CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "update_threads": [(1, ON_GPU, False), (1, ON_HOST, True)],
     "cast_threads": [(1, ON_HOST, False), (2, STAGED, True)],
     "temporaries": [(True, ON_HOST, False), (True, STAGED, True)],
+    "round_robin": [
+        (False, ON_HOST, False),
+        (False, RUNS | {"plan.offload.policy": "zero-offload"}, True),
+        (True, RUNS, True),
+        (True, RUNS | {"topology": "gh200", "global_batch": 1, "plan.zero": 0}, False),
+    ],
     "validates": [(True, ON_HOST, False)],
     "rolls_back": [(True, ON_HOST, False), (True, AHEAD, True)],
     "asynchronous": [(False, RELEASE | {"plan.clip": True}, False), (False, RELEASE, True)],

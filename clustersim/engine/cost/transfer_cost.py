@@ -26,7 +26,9 @@ def transfer_cost(op: Copy | Storage, cpu: CPU, device: int, topology: Topology)
         staged = op.nbytes / cpu.pageable_bandwidth
         if staged > seconds:
             seconds, bound = staged, "pageable"
+    if isinstance(op, Copy):
+        if op.pageable and "cores" in topology.local:
+            loads.append(("cores", whole_ns(seconds + latency)))
+        seconds *= op.turns
     ns = whole_ns(seconds + latency)
-    if isinstance(op, Copy) and op.pageable and "cores" in topology.local:
-        loads.append(("cores", ns))
     return LocalCost(ns, 0, bound, {"modelled": seconds + latency}, tuple(loads))

@@ -43,6 +43,7 @@ OFFLOAD_KEYS: Mapping[str, Key] = {
             ("scales", Flag(), "the CPU scales gradients in a pass of its own"),
             ("norm", Word(get_args(Updater)), "who takes the norm of gradients"),
             ("blocking", Flag(), "the backward pass waits for copies of gradients"),
+            ("round_robin", Flag(), "all ranks copy gradients at a time, not one after the other"),
             ("serial", Flag(), "one thread updates, casts and copies in turn"),
             ("collects", Flag(), "new weights are brought when all updates are through"),
             ("in_turn", Flag(), "one thread waits for each update, also of the GPU, before it asks for the next"),

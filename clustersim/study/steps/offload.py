@@ -81,14 +81,16 @@ def _on_drives(row: StepRow, text: str) -> bool:
 
 
 def _second_stage(year: int, *, accumulates: bool, **settings: Any) -> Zero2Offload:
-    """Weights in 16 bits through temporaries until 2023, in fp32 in 2024, through a pinned buffer since.
+    """Weights in 16 bits through temporaries until 2023, in fp32 in 2024, through a buffer since.
 
+    The fp32 weights are pinned whatever ``pin_memory`` says, until pull request 7689 at the end of 2025.
     Where micro-batches are added up, gradients of each but the last wait on the host in their own format and come back
     to be added to the next: ``runtime/zero/stage_1_and_2.py``, ``async_accumulate_grad_in_cpu_via_gpu``.
     """
     return Zero2Offload(
         temporaries=0 < year < 2024,
         cast_weights="gpu" if year == 2024 else "cpu",
+        pinned_weights=True if year == 2024 else None,
         flat_buffer=accumulates,
         **settings,
     )

@@ -22,6 +22,9 @@ class GradientFlow:
         the GPU, which adds them up and takes their norm in fp64; those of the last go on to their place
     blocking : bool
         the backward pass stands still until a gradient has come to the host
+    round_robin : bool
+        all ranks copy their parts of the gradients at a time; else each has one run of the weights, so that a bucket is
+        one rank's or two, and ranks copy one after the other
     gradient_buffers : int, optional
         of the largest subgroup's gradients in fp32, for those on their way to drives: when all are full, the backward
         pass stands still until all are written; None: as many as it takes
@@ -34,6 +37,7 @@ class GradientFlow:
     each_micro_batch: bool = True
     flat_buffer: bool = False
     blocking: bool = False
+    round_robin: bool = True
     gradient_buffers: int | None = None
     scales: bool = False
     norm: Updater = "gpu"

@@ -40,7 +40,14 @@ def gradient_width(policy: OffloadPolicy, width: int) -> int:
 
 
 def gradient_path(
-    policy: OffloadPolicy, tier: Tier, parameters: int, *, width: int, last: bool = True, adds: bool = False
+    policy: OffloadPolicy,
+    tier: Tier,
+    parameters: int,
+    *,
+    width: int,
+    last: bool = True,
+    adds: bool = False,
+    turns: float = 1.0,
 ) -> GradientPath:
     """Bring the gradients of some weights of a rank off the GPU.
 
@@ -56,12 +63,15 @@ def gradient_path(
         of the last micro-batch: the host has the whole gradient then
     adds : bool
         it is added to that of other micro-batches: two are read and one is written
+    turns : float
+        in which ranks copy one after the other, see :class:`clustersim.workload.op.Copy`; what the owner of a gradient
+        does on its GPU beside that is so much less that it counts once
     """
     if not parameters:
         return GradientPath()
     leave: list[Op] = []
     if policy.flat_buffer:
-        leave += _flat_buffer(policy, parameters, width=width, last=last, adds=adds)
+        leave += _flat_buffer(policy, parameters, width=width, last=last, adds=adds, turns=turns)
     if tier == "gpu" or (policy.flat_buffer and not last):
         return GradientPath(leave=tuple(leave))
     sent = WIDTH["fp32"] if policy.cast == "gpu" else width
@@ -72,14 +82,16 @@ def gradient_path(
     if temporary:
         leave.append(touch(policy, sent * parameters, threads=1))
     pinned = False if temporary else None
-    leave.append(copy(policy, "offload gradients", "d2h", sent * parameters, pinned=pinned))
+    leave.append(copy(policy, "offload gradients", "d2h", sent * parameters, pinned=pinned, turns=turns))
     arrive: list[Op] = list(_passes(policy, parameters, sent=sent, last=last, adds=adds and not policy.flat_buffer))
     if last and tier != "host":
         arrive.append(write(tier, "store gradients", gradient_width(policy, width) * parameters))
     return GradientPath(leave=tuple(leave), arrive=tuple(arrive))
 
 
-def _flat_buffer(policy: OffloadPolicy, parameters: int, *, width: int, last: bool, adds: bool) -> Iterator[Op]:
+def _flat_buffer(
+    policy: OffloadPolicy, parameters: int, *, width: int, last: bool, adds: bool, turns: float
+) -> Iterator[Op]:
     """To a buffer on the host and back, where the sum and the norm are taken.
 
     References
@@ -88,8 +100,8 @@ def _flat_buffer(policy: OffloadPolicy, parameters: int, *, width: int, last: bo
     gradients are copied there and back, those of others added to what comes back and copied there; and
     ``_constant_buffered_norm2``: ``double().norm(2)``, so that 8 bytes are written and read a parameter.
     """
-    there = copy(policy, "buffer gradients", "d2h", width * parameters)
-    back = copy(policy, "return gradients", "h2d", width * parameters)
+    there = copy(policy, "buffer gradients", "d2h", width * parameters, turns=turns)
+    back = copy(policy, "return gradients", "h2d", width * parameters, turns=turns)
     yield from (back, _kernel("add gradients", 3 * width * parameters), there) if adds else (there, back)
     if last:
         yield _kernel("gradient norm", (width + 2 * _FP64) * parameters)

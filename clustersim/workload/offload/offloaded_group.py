@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from clustersim.workload.offload.contiguous_parts import copying_turns
 from clustersim.workload.offload.gradient_path import gradient_path
 from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.offload.subgroup import Subgroup
@@ -52,6 +53,7 @@ def offloaded_group(
     shard: Shard,
     policy: OffloadPolicy,
     *,
+    ranks: Mapping[str, int],
     last: bool,
     adds: bool,
     full: bool = False,
@@ -67,6 +69,8 @@ def offloaded_group(
         of its chunk
     shard : Shard
     policy : OffloadPolicy
+    ranks : Mapping[str, int]
+        that divide the state of weights into runs, by axis; 1 where every tensor is divided
     last : bool
         of the last micro-batch
     adds : bool
@@ -85,10 +89,13 @@ def offloaded_group(
     if not policy.each_micro_batch:
         return group
     width = WIDTH[shard.gradient_dtype]
-    tiers = [by_tier(policy, [subgroup], group.blocks, "gradients") for subgroup in reversed(subgroups)]
-    parts = [(tier, n) for found in tiers for tier, n in found.items()]
-    paths = [gradient_path(policy, tier, n, width=width, last=last, adds=adds) for tier, n in parts]
-    leaving = sum(n for tier, n in parts if tier != "gpu")
+    parts = [
+        (tier, n, 1.0 if policy.round_robin else copying_turns(group.blocks, s, subgroups, ranks[s.axis]))
+        for s in reversed(subgroups)
+        for tier, n in by_tier(policy, [s], group.blocks, "gradients").items()
+    ]
+    paths = [gradient_path(policy, tier, n, width=width, last=last, adds=adds, turns=turns) for tier, n, turns in parts]
+    leaving = sum(n for tier, n, _ in parts if tier != "gpu")
     arrive = [op for path in paths for op in path.arrive]
     on_host = [op for op in arrive if not isinstance(op, Storage)]
     on_drives = [op for op in arrive if isinstance(op, Storage)]

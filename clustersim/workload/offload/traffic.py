@@ -17,11 +17,17 @@ _WRITES: dict[Tier, Literal["nvme_write", "fs_write"]] = {"nvme": "nvme_write", 
 
 
 def copy(
-    policy: OffloadPolicy, name: str, kind: Literal["h2d", "d2h"], nbytes: int, *, pinned: bool | None = None
+    policy: OffloadPolicy,
+    name: str,
+    kind: Literal["h2d", "d2h"],
+    nbytes: int,
+    *,
+    pinned: bool | None = None,
+    turns: float = 1.0,
 ) -> Copy:
     """A copy between the GPU and the host's buffers, which are as the policy says or, where given, ``pinned``."""
     pageable = not (policy.pinned if pinned is None else pinned)
-    return Copy(name=name, kind=kind, nbytes=nbytes, pageable=pageable, memory=policy.memory)
+    return Copy(name=name, kind=kind, nbytes=nbytes, pageable=pageable, memory=policy.memory, turns=turns)
 
 
 def host_pass(policy: OffloadPolicy, name: str, kind: str, nbytes: int, *, threads: int | None = None) -> HostWork:

@@ -26,6 +26,9 @@ class Zero2Offload(OffloadPolicy):
         of the partition, which is one subgroup
     blocking : bool
         copies of gradients stand on the stream of the backward pass; with ``overlap_comm`` on that of the reductions
+    round_robin : bool
+        DeepSpeed's ``round_robin_gradients``, false by default (but for 2021 from May to July). Without it a rank's
+        partition is one run of weights, so that ranks copy gradients one after the other
     temporaries : bool
         weights of 16 bits are a temporary tensor, as until 2024. Then they went in fp32 from pinned memory and the GPU
         cast them (``cast_weights = "gpu"``; copies became 6 times as fast, pull request 5301), until a pinned buffer of
@@ -36,6 +39,7 @@ class Zero2Offload(OffloadPolicy):
     DeepSpeed, ``runtime/zero/stage_1_and_2.py``: ``async_inplace_copy_grad_to_fp32_buffer_from_gpu``,
     ``reduce_ipg_grads`` (which stream), ``step``, ``unscale_and_clip_grads``. ``runtime/zero/stage2.py`` of 2020, also
     as the paper's first author had it (jren73/DeepSpeed), is the same with temporaries and copies on another stream.
+    Pull requests 1067, 1256 and 1261 there: ``round_robin_gradients``.
     PyTorch, ``aten/src/ATen/native/cuda/Copy.cu``: copies between host and GPU convert on the CPU.
     """
 
@@ -47,6 +51,7 @@ class Zero2Offload(OffloadPolicy):
     scales: bool = True
     serial: bool = True
     blocking: bool = True
+    round_robin: bool = False
     pinned_states: bool | None = False
     in_turn: bool = True
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clustersim.engine.cost.transfer_cost import transfer_cost
 from clustersim.engine.simulate import simulate
 from clustersim.faults import BadInput
 from clustersim.hardware.cpu import CPU
@@ -100,6 +101,11 @@ def copy(kind: str, nbytes: int, **fields: Any) -> Copy:
 
 def stored(kind: str, nbytes: int, **fields: Any) -> Storage:
     return Storage(name=kind, kind=kind, nbytes=nbytes, **fields)  # type: ignore[arg-type]
+
+
+def local_loads(op: Copy) -> dict[str, int]:
+    """What an op asks of the paths around GPU 0 of a box."""
+    return dict(transfer_cost(op, SOCKET, 0, box(4)).loads)
 
 
 class TestHostWork:
@@ -246,6 +252,14 @@ class TestCopies:
         assert seconds(run(pairs, copy("h2d", 40 * GB, memory="far"), devices=[3])) == [pytest.approx(1.6)]
         rows = pairs.local["dram.far"].rows[:, 0]
         assert pairs.resources.names(rows) == [f"node0/cpu{s}/dram" for s in (1, 0, 3, 2)]
+
+    def test_ranks_that_take_turns_wait_for_each_other_and_do_not_share(self) -> None:
+        own = copy("d2h", 10 * GB, turns=4.0)
+        for host in ({}, {"pcie_switch_of": (0, 0, 1, 1)}, {"pcie_switch_of": (0, 0, 0, 0), "num_sockets": 1}):
+            assert seconds(run(box(4, **host), *[own] * 4)) == [pytest.approx(1.0, rel=1e-6)] * 4
+        unpinned = replace(own, pageable=True)
+        assert seconds(run(box(4), unpinned)) == [pytest.approx(10.0)]
+        assert local_loads(unpinned)["cores"] == pytest.approx(2.5e9, rel=1e-6)  # a thread works in its own turn
 
     def test_memory_that_is_not_pinned(self) -> None:
         unpinned = copy("d2h", 40 * GB, pageable=True)

@@ -36,6 +36,17 @@ def test_fp32_gradients_need_no_cast() -> None:
         assert [type(op) for op in (*path.leave, *path.arrive)] == [Copy]
 
 
+def test_all_copies_of_a_gradient_are_its_owners() -> None:
+    policy = replace(POLICY, cast="gpu", flat_buffer=True)
+    path = gradient_path(policy, "host", 1000, width=2, adds=True, turns=3.5)
+    copies = [op for op in path.leave if isinstance(op, Copy)]
+    assert [(op.name, op.turns) for op in copies] == [
+        ("return gradients", 3.5),
+        ("buffer gradients", 3.5),
+        ("offload gradients", 3.5),
+    ]
+
+
 def test_drives_get_the_whole_gradient_once() -> None:
     early = gradient_path(POLICY, "nvme", 1000, width=2, last=False, adds=True)
     final = gradient_path(POLICY, "nvme", 1000, width=2)

@@ -60,6 +60,18 @@ def test_the_code_sends_four_bytes_and_goes_over_everything_again(llama: Model) 
     assert passes(job) == {"scale gradients": 8 * weights, "cpu adam": 28 * weights, "cast weights": 6 * weights}
 
 
+def test_each_rank_of_the_code_has_one_run_of_weights(llama: Model) -> None:
+    """DeepSpeed pull request 1067: gradients are copied one rank at a time, unless ``round_robin_gradients`` is set."""
+    whole = job_of(llama, Zero2Offload(), dp=4, zero=2, bucket_bytes=2)  # a block at a time, of one rank or two
+    arrays = whole.programs[0].arrays()
+    turns = {op.turns for op in arrays.ops if isinstance(op, Copy) and op.kind == "d2h"}
+    assert min(turns) > 1.5
+    assert max(turns) == 4
+    even = job_of(llama, Zero2Offload(round_robin=True), dp=4, zero=2, bucket_bytes=2)
+    assert {op.turns for op in even.programs[0].arrays().ops if isinstance(op, Copy)} == {1.0}
+    assert crossing(whole, "d2h") == crossing(even, "d2h")
+
+
 def test_temporaries_are_touched_and_not_pinned(llama: Model) -> None:
     job = job_of(llama, Zero2Offload(temporaries=True))
     arrays = job.programs[0].arrays()
