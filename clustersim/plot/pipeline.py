@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clustersim.plot.canvas import time_unit
 from clustersim.plot.stage_rows import Box, Lane, draw_rows, rows_or_new
 
 if TYPE_CHECKING:
@@ -63,11 +64,12 @@ def pipeline(
         raise ValueError(f"ranks: {missing} have no kernel in the trace")
     rows = rows[rows["rank"].isin(shown)]
     origin = int(rows["start_ns"].min())
+    unit_ns, unit = time_unit(int(rows["end_ns"].max()) - origin)
     boxes = [
         Box(
             row=row,
-            start=(start - origin) / 1e6,
-            end=(end - origin) / 1e6,
+            start=(start - origin) / unit_ns,
+            end=(end - origin) / unit_ns,
             kind=kind,
             micro_batch=micro_batch,
             shade=max(stage, 0) // len(stages),
@@ -79,7 +81,7 @@ def pipeline(
     names = [f"stage {stages.index(rank)} (rank {rank})" if rank in stages else f"rank {rank}" for rank in shown]
     ax = rows_or_new(ax, names)
     draw_rows(ax, boxes, names, 1 + max(int(forward["stage"].max()), 0) // len(stages))
-    ax.set_xlabel(f"time since the first kernel of step {int(rows['step'].iloc[0])} [ms]")
+    ax.set_xlabel(f"time since the first kernel of step {int(rows['step'].iloc[0])} [{unit}]")
     return ax
 
 

@@ -54,6 +54,13 @@ def test_a_unit_is_one_box_from_its_first_kernel_to_its_last():
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["forward", "backward", "optimizer"]
 
 
+def test_time_is_in_the_unit_that_suits_the_step():
+    long = TWO_STAGES.assign(start_ns=TWO_STAGES["start_ns"] * 1000, end_ns=TWO_STAGES["end_ns"] * 1000)
+    ax = plot.pipeline(long)
+    assert ax.get_xlabel() == "time since the first kernel of step 0 [s]"
+    assert boxes(ax) == boxes(plot.pipeline(TWO_STAGES))
+
+
 def test_communication_and_other_phases_are_left_out():
     extra = trace_of((0, "forward", 0, 0, 13, 19), (0, "loading", 0, 0, 0, 1))
     extra.loc[0, "category"] = "communication"
