@@ -6,7 +6,7 @@ import re
 from typing import Any, TypeVar
 
 from clustersim.readers.json_object import JsonObject
-from clustersim.workload.model import LARGEST
+from clustersim.workload.model_check import LARGEST
 from clustersim.workload.shape.sliding_window import SlidingWindow
 
 __all__ = ["Fields", "classic", "count", "explain", "heads", "nearest_divisor", "part", "whole", "window"]

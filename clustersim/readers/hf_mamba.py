@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clustersim.readers.hf_fields import Fields, count, heads, part
 from clustersim.readers.json_object import JsonObject
-from clustersim.workload.model import LARGEST
+from clustersim.workload.model_check import LARGEST
 from clustersim.workload.shape.mamba import Mamba
 from clustersim.workload.sublayer import LAYOUT
 

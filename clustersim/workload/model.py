@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal, get_args
 
+from clustersim.workload import model_matrices
 from clustersim.workload import model_parameters as count
 from clustersim.workload.layer_run import LayerRun
 from clustersim.workload.model_check import check_model
@@ -22,23 +23,10 @@ from clustersim.workload.shape.sliding_window import SlidingWindow
 from clustersim.workload.shape.tower import Tower
 from clustersim.workload.sublayer import LAYOUT, Sublayer, matrices, parameters
 
-__all__ = ["LARGEST", "Model", "Norm", "Positions"]
+__all__ = ["Model", "Norm", "Positions"]
 
 Norm = Literal["layernorm", "rmsnorm"]
 Positions = Literal["rope", "learned", "alibi", "relative", "none"]
-
-LARGEST: Mapping[str, int] = {
-    "num_layers": 10_000,
-    "hidden": 2**20,
-    "num_heads": 2**16,
-    "num_kv_heads": 2**16,
-    "head_dim": 2**20,
-    "ffn_hidden": 2**24,
-    "vocab": 2**24,
-    "max_seq_len": 2**30,
-    "embedding_dim": 2**20,
-}
-"""The largest value of each count: far beyond any published model, and near enough to catch a slip of the keyboard."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,8 +126,8 @@ class Model:
     Raises
     ------
     ValueError
-        naming field, value and rule, if a count is not a whole number from 1 to its entry in :data:`LARGEST`, if k does
-        not divide a, or if two fields contradict each other
+        naming field, value and rule, if a count is not a whole number from 1 to its entry in
+        :data:`clustersim.workload.model_check.LARGEST`, if k does not divide a, or if two fields contradict each other
     """
 
     name: str
@@ -193,7 +181,7 @@ class Model:
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_model(self, LARGEST)
+        check_model(self)
         for name, words in (("norm", get_args(Norm)), ("positions", get_args(Positions))):
             if getattr(self, name) not in words:
                 raise ValueError(f"{name}: {getattr(self, name)!r} must be one of {', '.join(words)}")
@@ -267,35 +255,17 @@ class Model:
     @property
     def layer_matrices(self) -> dict[str, tuple[int, int]]:
         """Matrices of one sublayer of each kind as (features in, features out), q, k and v, and gate and up, fused."""
-        return {matrix: shape for name in self.num_sublayers() for matrix, shape in matrices(self, name).items()}
+        return model_matrices.layer_matrices(self)
 
     @property
     def outer_matrices(self) -> dict[str, tuple[int, int]]:
         """Matrices outside the layers that every token is multiplied by, as (features in, features out)."""
-        found = {}
-        if self.embedding_dim is not None:
-            found["project_in"] = (self.embedding_dim, self.hidden)
-            found["project_out"] = (self.hidden, self.embedding_dim)
-        if self.head_transform:
-            found["transform"] = (self.hidden, self.hidden)
-        if self.head:
-            found["head"] = (self.embedding_width, self.vocab)
-        return found
+        return model_matrices.outer_matrices(self)
 
     @property
     def sequence_matrices(self) -> dict[str, tuple[int, int, int]]:
         """Matrices that a part of a sequence is multiplied by, as (features in, features out, tokens)."""
-        found = {}
-        if self.patches:
-            found["patches"] = (*self.patches.matrix(self.hidden), self.patches.num_patches)
-        if self.pooler:
-            found["pooler"] = (self.hidden, self.hidden, 1)
-        if self.num_classes:
-            found["classes"] = (self.hidden, self.num_classes, 1)
-        if self.tower:
-            found["projection"] = (self.hidden, self.tower.projection, 1)
-            found["tower_projection"] = (self.tower.hidden, self.tower.projection, 1)
-        return found
+        return model_matrices.sequence_matrices(self)
 
     @property
     def embedding_width(self) -> int:

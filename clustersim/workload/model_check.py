@@ -10,24 +10,30 @@ from clustersim.workload.sublayer import LAYOUT, targets
 if TYPE_CHECKING:
     from clustersim.workload.model import Model
 
-__all__ = ["check_model"]
+__all__ = ["LARGEST", "check_model"]
+
+LARGEST: Mapping[str, int] = {
+    "num_layers": 10_000,
+    "hidden": 2**20,
+    "num_heads": 2**16,
+    "num_kv_heads": 2**16,
+    "head_dim": 2**20,
+    "ffn_hidden": 2**24,
+    "vocab": 2**24,
+    "max_seq_len": 2**30,
+    "embedding_dim": 2**20,
+}
+"""The largest value of each count: far beyond any published model, and near enough to catch a slip of the keyboard."""
 
 _ATTENDING = {"attention", "latent_attention", "linear_attention", "cross_attention"}
 
 
-def check_model(model: Model, largest: Mapping[str, int]) -> None:
-    """Raise ``ValueError``, naming field, value and rule, for the first thing that is wrong.
-
-    Parameters
-    ----------
-    model : Model
-    largest : Mapping[str, int]
-        the largest value of each count
-    """
-    _check_count(model, "num_layers", 1, largest["num_layers"])
+def check_model(model: Model) -> None:
+    """Raise ``ValueError``, naming field, value and rule, for the first thing that is wrong."""
+    _check_count(model, "num_layers", 1, LARGEST["num_layers"])
     _check_layout(model)
     unused = _unused(model)
-    for name, most in largest.items():
+    for name, most in LARGEST.items():
         if getattr(model, name) is not None:
             _check_count(model, name, 0 if name in unused and getattr(model, name) == 0 else 1, most)
     for name in ("token_types", "num_classes", "mtp", "relative_buckets"):

@@ -5,7 +5,8 @@ from math import prod
 
 import pytest
 
-from clustersim.workload.model import LARGEST, Model
+from clustersim.workload.model import Model
+from clustersim.workload.model_check import LARGEST
 
 Tensors = dict[str, tuple[int, ...]]
 
