@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from clustersim.readers.step_rows import StepRow
@@ -49,8 +50,13 @@ _FRAMEWORKS: tuple[tuple[str, str], ...] = (
     ("fsdp", "fsdp"),
     ("maxtext", "fsdp-2023"),
     ("deepspeed", "deepspeed"),
+    ("llm.c", "llm-c-2024"),
+    ("nanogpt", "pytorch-compile-2024"),
 )
 """Words of a framework, looked for in the source, and then in how states are sharded and the notes."""
+
+_PLAIN = re.compile(r"\b(ddp|distributed data[- ]parallel|pytorch|torch\.compile)\b")
+"""Words of PyTorch where no more is told."""
 
 _LATER = 9999
 _BY_YEAR: dict[str, tuple[tuple[int, str], ...]] = {
@@ -62,16 +68,18 @@ _BY_YEAR: dict[str, tuple[tuple[int, str], ...]] = {
     ),
     "deepspeed": ((2022, "deepspeed-zero3-2022"), (_LATER, "deepspeed-huggingface-2024")),
     "fsdp": ((2023, "fsdp-2023"), (_LATER, "fsdp-2024")),
+    "pytorch": ((2022, "pytorch-eager-2024"), (_LATER, "pytorch-2024")),
 }
 """Framework -> last year and profile, in order; a row without a year has that of 2024.
 
 DeepSpeed ran Megatron-LM's layers until models came from Hugging Face; who sharded by FSDP before had kernels of his
-own."""
+own. What PyTorch ran until 2022 had attention as separate kernels: ``scaled_dot_product_attention`` is of PyTorch 2."""
 
 _COMPILED = {
     "torchtitan-2024": "torchtitan-compile-2024",
     "fsdp2-2024": "fsdp2-compile-2024",
     "fsdp-2024": "fsdp2-compile-2024",
+    "pytorch-2024": "pytorch-compile-2024",
 }
 """Profile -> that of the same framework with a compiler, for rows whose notes tell of one."""
 
@@ -94,7 +102,12 @@ def profile_of(row: StepRow) -> tuple[Profile, list[str]]:
 
 
 def _by_layout(row: StepRow) -> str:
-    """Weights that are sharded without a pipeline are PyTorch's or DeepSpeed's; the rest is as Megatron does it."""
+    """Weights that are sharded without a pipeline are PyTorch's or DeepSpeed's, and so is what names PyTorch or DDP.
+
+    The rest is as Megatron does it.
+    """
+    if _PLAIN.search(f"{row.sharding} {row.notes} {row.source}".lower()) and (row.tp or 1) == (row.pp or 1) == 1:
+        return "pytorch"
     if (row.pp or 1) == 1 and (row.zero_stage or 0) >= 2:
         return "deepspeed" if "zero" in row.sharding.lower() else "fsdp"
     return "megatron"

@@ -15,6 +15,7 @@ from clustersim.study.steps.packed import documents_of
         ("NVIDIA Megatron Bridge performance summary 26.06", "LoRA", True),
         ("NVIDIA Megatron Bridge performance summary 26.06", "", False),
         ("a paper", "LoRA", False),
+        ("NeMo AutoModel performance summary", "LoRA", False),
     ],
 )
 def test_what_nvidia_tunes_on_is_packed(source: str, notes: str, packed: bool) -> None:

@@ -29,6 +29,14 @@ from clustersim.study.steps.software import profile_of
         ({"source": "a paper", "zero_stage": 3, "pp": 4, "year": 2022}, "megatron-2022", True),
         ({"source": "a paper", "tp": 8, "year": 2023}, "megatron-core-2024", True),
         ({"source": "torchtitan benchmarks", "notes": "compile + Float8"}, "torchtitan-compile-2024", False),
+        ({"source": "NeMo AutoModel performance summary", "year": 2025}, "fsdp2-2024", False),
+        ({"source": "llm.c discussion"}, "llm-c-2024", False),
+        ({"source": "nanoGPT README", "sharding": "DDP", "year": 2023}, "pytorch-compile-2024", False),
+        ({"source": "a blog", "sharding": "DDP", "year": 2024}, "pytorch-2024", True),
+        ({"source": "a blog", "notes": "torch.compile, one GPU", "year": 2024}, "pytorch-compile-2024", True),
+        ({"source": "a blog", "sharding": "DDP", "year": 2021}, "pytorch-eager-2024", True),
+        ({"source": "a blog on PyTorch", "sharding": "FSDP", "year": 2024}, "fsdp-2024", True),
+        ({"source": "a blog on PyTorch", "tp": 8, "year": 2024}, "megatron-core-2024", True),
     ],
 )
 def test_source_words_layout_and_year(columns: dict[str, Any], profile: str, told: bool) -> None:
