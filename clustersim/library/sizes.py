@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from clustersim.library.values import Refused
 
-__all__ = ["read_size", "read_sizes", "size_text"]
+__all__ = ["read_size", "read_sizes"]
 
 _SUFFIXES = "KMGTPE"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTPE]?)(?:iB|B)?", re.IGNORECASE)
@@ -92,12 +92,3 @@ def read_sizes(text: str, factor: int = 2) -> list[int]:
             sizes.append(first)
             first *= factor
     return sizes
-
-
-def size_text(nbytes: int) -> str:
-    """A size in the shortest of these texts: ``1536M``, ``1000``."""
-    k = 0
-    while nbytes and nbytes % 1024 == 0 and k < len(_SUFFIXES):
-        nbytes //= 1024
-        k += 1
-    return f"{nbytes}{_SUFFIXES[k - 1] if k else ''}"

@@ -28,7 +28,7 @@ from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
 from clustersim.workload.sublayer import Sublayer
 
-__all__ = ["kept_by_block", "kept_by_layer", "kept_tensors"]
+__all__ = ["kept_by_layer", "kept_tensors"]
 
 _KEPT: Mapping[Sublayer, Callable[[Shard], tuple[Kept, ...]]] = {
     "attention": attention_kept,
@@ -71,11 +71,6 @@ def kept_tensors(shard: Shard, *, layer: int = 0) -> tuple[Kept, ...]:
         if model.post_norms:
             tensors.append(Kept(f"{name} output before its norm", "post norm", outside))
     return tuple(tensor for tensor in tensors if tensor.nbytes)
-
-
-def kept_by_block(shard: Shard, block: str, *, part: str | None = None) -> int:
-    """Bytes that one block of a layer keeps when nothing is computed again, or those of one part of it."""
-    return kept_nbytes((tensor for tensor in kept_tensors(shard) if tensor.block == block), part)
 
 
 def kept_by_layer(shard: Shard, recompute: Recomputation) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clustersim.library.sizes import read_size, read_sizes, size_text
+from clustersim.library.sizes import read_size, read_sizes
 from clustersim.library.values import Refused
 
 
@@ -54,8 +54,3 @@ def test_a_range_that_would_never_end(factor: int) -> None:
     with pytest.raises(Refused) as refused:
         read_sizes("8..8G", factor)
     assert refused.value.nearest == 2
-
-
-@pytest.mark.parametrize("nbytes", [0, 1, 1000, 1024, 1536, 1 << 33, (1 << 40) + 1])
-def test_a_size_can_be_read_back(nbytes: int) -> None:
-    assert read_size(size_text(nbytes)) == nbytes

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from clustersim.library.model import load_model
-from clustersim.workload.activations import kept_by_block, kept_by_layer, kept_tensors
+from clustersim.workload.activations import kept_by_layer, kept_tensors
+from clustersim.workload.kept import kept_nbytes
 from clustersim.workload.layers.layer import Layers
 from clustersim.workload.model import Model
 from clustersim.workload.recompute import Recomputation
@@ -82,9 +83,10 @@ def test_norms_of_queries_and_keys_keep_their_inputs(llama: Model, new_shard: Ca
 
 def test_blocks_and_input_make_up_the_layer(gpt: Model, new_shard: Callable[..., Shard]) -> None:
     shard = new_shard(gpt, attention="unfused", dropout=True, tp=2)
-    parts = [kept_by_block(shard, block) for block in ("input", "norm", "attention", "mlp")]
+    tensors = kept_tensors(shard)
+    parts = [kept_nbytes(t for t in tensors if t.block == block) for block in ("input", "norm", "attention", "mlp")]
     assert sum(parts) == kept_by_layer(shard, Recomputation.of("none"))
-    dropped = kept_by_block(shard, "attention", part="core")
+    dropped = kept_nbytes((t for t in tensors if t.block == "attention"), "core")
     assert sum(parts) - dropped == kept_by_layer(shard, Recomputation.of("selective"))
 
 

@@ -7,6 +7,7 @@ from typing import get_args
 
 from clustersim.library.keys.key import DEGREE, Key
 from clustersim.library.values import Flag, Name, Number, Whole, Word
+from clustersim.workload.exchange import Dispatch
 from clustersim.workload.expert_kernels import ExpertKernels
 
 __all__ = ["EXPERT_KEYS"]
@@ -25,7 +26,7 @@ EXPERT_KEYS: Mapping[str, Key] = {
     ),
     "plan.token_seed": Key(Whole(0, 2**32 - 1), "which experts are popular under zipf", 0),
     "plan.dispatch": Key(
-        Word(("all_to_all", "hierarchical", "deepep", "hybridep")),
+        Word(get_args(Dispatch)),
         "tokens go by pairs of ranks, first inside nodes, or once to each node and rank",
         "all_to_all",
     ),

@@ -10,6 +10,7 @@ from clustersim.library.values import Flag, Names, Whole, Word
 from clustersim.workload.fusion import FUSED, FUSIONS, LOSSES
 from clustersim.workload.gradient_passes import GRADIENT_PASSES
 from clustersim.workload.module_dtypes import MODULE_DTYPES, PRODUCTS
+from clustersim.workload.number_format import Dtype
 from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.optimizers.separate import UPDATE_KERNELS
 from clustersim.workload.shard import Attention
@@ -26,7 +27,7 @@ KERNEL_KEYS: Mapping[str, Key] = {
     "plan.bf16_layers_at_start": Key(Whole(0, 10_000), "layers whose products dtype does not quantise", 0),
     "plan.bf16_layers_at_end": Key(Whole(0, 10_000), "layers whose products dtype does not quantise", 0),
     "plan.gradient_dtype": Key(
-        Word(("fp32", "bf16", "fp16")), "format in which gradients are summed and reduced", otherwise="the recipe's"
+        Word(get_args(Dtype)), "format in which gradients are summed and reduced", otherwise="the recipe's"
     ),
     "plan.attention": Key(
         Word(get_args(Attention)),

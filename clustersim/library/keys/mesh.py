@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 from clustersim.library.keys.key import DEGREE, Key
 from clustersim.library.values import Flag, Names, Whole, Word
 from clustersim.workload.context import METHODS
+from clustersim.workload.tensor_overlap import TpOverlap
 
 __all__ = ["MESH_KEYS"]
 
@@ -32,7 +34,7 @@ MESH_KEYS: Mapping[str, Key] = {
     "plan.batch_first": Key(Flag(), "what ranks of tp gather and reduce along the sequence is copied", False),
     "plan.overlap_tp": Key(Flag(), "weight gradients computed beside a reduction", True),
     "plan.tp_overlap": Key(
-        Word(("none", "ring", "pipeline", "userbuffers")),
+        Word(get_args(TpOverlap)),
         "products take and give tokens in parts: round the ranks, each by a collective, or gathered so and reduced so",
         "none",
     ),

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 from clustersim.library.keys.key import DEGREE, Key
 from clustersim.library.values import Bytes, Flag, Name, Names, Whole, Word
+from clustersim.workload.number_format import Dtype
+from clustersim.workload.placeholders import Placeholders
+from clustersim.workload.sharding.zeropp import PARTS
 
 __all__ = ["REPLICA_KEYS"]
 
@@ -22,17 +26,17 @@ REPLICA_KEYS: Mapping[str, Key] = {
         Flag(), "gradients that go together are put together, cast and divided before, as FSDP1 and DeepSpeed do", False
     ),
     "plan.placeholders": Key(
-        Word(("none", "passing", "kept")), "what stands for gradients that are added to their buffer at once", "none"
+        Word(get_args(Placeholders)), "what stands for gradients that are added to their buffer at once", "none"
     ),
     "plan.reshard": Key(Flag(), "gathered weights are given back after the forward pass", True),
     "plan.reduce_each": Key(
         Flag(), "gradients of each micro-batch are reduced", otherwise="true with plan.fsdp and plan.zero 2 and 3"
     ),
     "plan.gather_dtype": Key(
-        Word(("fp32", "bf16", "fp16")), "format of weights that are gathered for their use", otherwise="that of dtype"
+        Word(get_args(Dtype)), "format of weights that are gathered for their use", otherwise="that of dtype"
     ),
     "plan.reduce_dtype": Key(
-        Word(("fp32", "bf16", "fp16")), "format in which gradients are reduced", otherwise="plan.gradient_dtype"
+        Word(get_args(Dtype)), "format in which gradients are reduced", otherwise="plan.gradient_dtype"
     ),
     "plan.bucket_bytes": Key(
         Bytes(),
@@ -43,7 +47,7 @@ REPLICA_KEYS: Mapping[str, Key] = {
     "plan.overlap_dp": Key(Flag(), "gradients reduced beside the backward pass", True),
     "plan.overlap_refresh": Key(Flag(), "updated weights are gathered beside the next forward pass", True),
     "plan.zeropp": Key(
-        Names("some of qwz, hpz, qgz", ("qwz", "hpz", "qgz")),
+        Names(f"some of {', '.join(PARTS)}", PARTS),
         "parts of ZeRO++: quantised gathers, weights once more in each node, quantised reductions",
         (),
     ),
@@ -52,7 +56,7 @@ REPLICA_KEYS: Mapping[str, Key] = {
         Whole(1, 10**4), "steps that workers train by themselves between two exchanges: local SGD, DiLoCo"
     ),
     "plan.sync_ranks": Key(DEGREE, "ranks of one worker", 1),
-    "plan.sync_dtype": Key(Word(("fp32", "bf16", "fp16")), "format of what workers exchange", "fp32"),
+    "plan.sync_dtype": Key(Word(get_args(Dtype)), "format of what workers exchange", "fp32"),
     "plan.sync_momentum": Key(Flag(), "an outer Nesterov step (DiLoCo); else weights are averaged", True),
     "plan.sharding": Key(
         Name("my_package.module:function"), "an own way to split weights, gradients and state over replicas"
