@@ -17,7 +17,7 @@ from clustersim.topology.card import TopologyCard
 from clustersim.topology.families import FABRICS
 from clustersim.topology.topology import Topology
 
-__all__ = ["communication_of", "fabric_of", "load_topology"]
+__all__ = ["communication_of", "fabric_of", "host_of", "load_topology"]
 
 _ALIASES = {"fabric": "fabric.build", "nics_per_node": "fabric.nics_per_node"}
 """Keys that people use -> where they stand in the card."""
@@ -81,6 +81,17 @@ def fabric_of(name_or_path: str | Path, **overrides: Any) -> Mapping[str, Any]:
         when there is no such topology, or no such key
     """
     return _override(build(read_card("topology", str(name_or_path)), TopologyCard), overrides).fabric
+
+
+def host_of(name_or_path: str | Path, **overrides: Any) -> Mapping[str, Any]:
+    """The ``host`` of a topology card, with other values as in :func:`fabric_of`; empty where it has none.
+
+    Raises
+    ------
+    BadInput
+        when there is no such topology, or no such key
+    """
+    return _override(build(read_card("topology", str(name_or_path)), TopologyCard), overrides).host
 
 
 def _is_file(value: object) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from clustersim.library.topologies import fabric_of
+from clustersim.library.part import load_part
+from clustersim.library.topologies import fabric_of, host_of
 from clustersim.study.published_network import read_network
 
 __all__ = ["STATED", "UNKNOWN", "RowNetwork", "network_of"]
@@ -55,6 +56,9 @@ def network_of(text: str, card: str, changes: Mapping[str, object], gpus_per_nod
     gpus_per_node : int
     """
     network, fabric = read_network(text, gpus_per_node), fabric_of(card, **changes)
+    bare = network.port_gbits if network and fabric and network.node_gbits is None else None
+    if network and bare and bare > _largest_port(card, changes, str(fabric["nic"])):
+        network = replace(network, node_gbits=bare, port_gbits=None)
     found = network.changes(fabric, gpus_per_node) if network and fabric else None
     words = f"published as {text!r}"
     if network is None or found is None:
@@ -65,3 +69,13 @@ def network_of(text: str, card: str, changes: Mapping[str, object], gpus_per_nod
     if network.node_gbits is None:
         return RowNetwork(known=True, changes=found, told=f"as many ports a node as {card} has; {words}")
     return RowNetwork(known=True, changes=found, ports_told=True, told=f"that of {card} with ports as {words}")
+
+
+def _largest_port(card: str, changes: Mapping[str, object], nic: str) -> float:
+    """What one port of a node can be [Gb/s]: the card's own, or all that its PCI Express x16 carries.
+
+    More, said of nothing, is said of a node: 400 Gb/s beside A100, whose PCIe 4.0 carries 252.
+    """
+    own = load_part("nic", nic).bandwidth
+    link = host_of(card, **changes).get("link")
+    return max(own, load_part("link", str(link)).bandwidth if link else own) * 8 / 1e9

@@ -33,6 +33,22 @@ def test_only_words_that_can_be_read_are_known(text: str, known: bool, ports_tol
     assert repr(text) in network.told
 
 
+@pytest.mark.parametrize(
+    ("text", "card", "changes"),
+    [
+        ("400 Gbps", "dgx-a100", {"fabric.nics_per_node": 2}),
+        ("200 Gbps", "dgx-a100", {}),
+        ("800 Gbps", "dgx-h100", {"fabric.nics_per_node": 2}),
+        ("400 Gbps", "dgx-h100", {}),
+        ("800 Gb/s", "dgx-b300", {}),
+    ],
+)
+def test_a_rate_that_no_port_of_the_node_has_is_the_nodes(text: str, card: str, changes: dict[str, object]) -> None:
+    network = network_of(text, card, {}, 8)
+    assert dict(network.changes) == changes
+    assert network.ports_told is bool(changes)
+
+
 def test_collectives_over_unreadable_networks_are_out_of_domain(tmp_path: Path) -> None:
     links = ("8x400 Gb/s", "4x400 Gb/s", "3x400 Gb/s", ";;;;", "64x400 Gb/s")
     rows = [f"r{i},g,s,H100,2,16,8,{link},all_reduce,1073741824,6000" for i, link in enumerate(links)]
