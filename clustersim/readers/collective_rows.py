@@ -143,15 +143,11 @@ def read(path: str | Path) -> tuple[tuple[CollectiveRow, ...], tuple[Unused, ...
     """
     path = Path(path)
     header, records = csv_records.lines(path)
-    faults = [
-        Fault(file=str(path), key=f"line 1, column {name}", value=None, rule="must be there")
-        for name in _REQUIRED
-        if name not in header
-    ]
+    faults = csv_records.missing(path, header, _REQUIRED)
     faults += csv_records.named_twice(path, header)
     rows: list[CollectiveRow] = []
     unused: list[Unused] = []
-    lines: dict[str, int] = {}
+    first: dict[str, int] = {}
     for line, fields in records:
         if len(fields) != len(header):
             rule = f"fields: there must be one for each of the {len(header)} columns"
@@ -161,9 +157,7 @@ def read(path: str | Path) -> tuple[tuple[CollectiveRow, ...], tuple[Unused, ...
         numbers, wrong = _numbers(path, line, given)
         faults += wrong
         name = given.get("id", "")
-        if name and lines.setdefault(name, line) != line:
-            rule = f"must be the id of one row only; it is that of line {lines[name]} too"
-            faults.append(Fault(file=str(path), key=f"line {line}, column id", value=name, rule=rule))
+        faults += csv_records.id_twice(path, line, name, first)
         reasons = tuple(_reasons(given, numbers))
         if wrong or faults:
             continue
@@ -175,9 +169,7 @@ def read(path: str | Path) -> tuple[tuple[CollectiveRow, ...], tuple[Unused, ...
         faults.append(Fault(file=str(path), key="file", value=path.name, rule="must have rows below its header"))
     if faults:
         raise BadInput(faults)
-    unknown = [name for name in header if name not in COLUMNS]
-    notes = [f"columns that are not known here were left out: {', '.join(unknown)}"] if unknown else []
-    return tuple(rows), tuple(unused), notes
+    return tuple(rows), tuple(unused), csv_records.left_out(header, COLUMNS)
 
 
 def _numbers(path: Path, line: int, given: Mapping[str, str]) -> tuple[dict[str, float], list[Fault]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from clustersim.faults import BadInput, Fault
 
-__all__ = ["header", "lines", "named_twice", "records"]
+__all__ = ["header", "id_twice", "left_out", "lines", "missing", "named_twice", "records"]
 
 
 def header(path: str | Path) -> tuple[str, ...]:
@@ -52,6 +52,28 @@ def named_twice(path: Path, names: Sequence[str]) -> list[Fault]:
         for name in dict.fromkeys(names)
         if name and names.count(name) > 1
     ]
+
+
+def missing(path: Path, names: Collection[str], required: Sequence[str]) -> list[Fault]:
+    """Columns that must be there and are not."""
+    return [
+        Fault(file=str(path), key=f"line 1, column {name}", value=None, rule="must be there")
+        for name in required
+        if name not in names
+    ]
+
+
+def left_out(names: Sequence[str], known: Collection[str]) -> list[str]:
+    """A note on the columns that are not known; none where all are."""
+    unknown = [name for name in names if name not in known]
+    return [f"columns that are not known here were left out: {', '.join(unknown)}"] if unknown else []
+
+
+def id_twice(path: Path, line: int, name: str, first: dict[str, int]) -> Iterator[Fault]:
+    """An id that an earlier row has; ``first`` keeps the line of each, rows without one have none."""
+    if name and first.setdefault(name, line) != line:
+        rule = f"must be the id of one row only; it is that of line {first[name]} too"
+        yield Fault(file=str(path), key=f"line {line}, column id", value=name, rule=rule)
 
 
 def lines(path: Path) -> tuple[tuple[str, ...], list[tuple[int, list[str]]]]:

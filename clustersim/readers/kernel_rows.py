@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clustersim.faults import BadInput, Fault
 from clustersim.readers.csv_number import Misread, number, whole
-from clustersim.readers.csv_records import header, records
+from clustersim.readers.csv_records import header, id_twice, left_out, missing, records
 
 __all__ = ["COLUMNS", "KernelRow", "detect", "read"]
 
@@ -91,22 +91,17 @@ def read(path: str | Path) -> tuple[tuple[KernelRow, ...], list[str]]:
     """
     path = Path(path)
     names, found = records(path)
-    faults = [
-        Fault(file=str(path), key=f"line 1, column {name}", value=None, rule="must be there")
-        for name in _REQUIRED
-        if name not in names
-    ]
+    faults = missing(path, names, _REQUIRED)
+    first: dict[str, int] = {}
     rows = []
     for line, given in () if faults else found:
         row, wrong = _row(path, line, given)
-        faults += wrong
+        faults += [*wrong, *id_twice(path, line, given.get("id", ""), first)]
         if row is not None:
             rows.append(row)
     if faults:
         raise BadInput(faults)
-    unknown = [name for name in names if name not in COLUMNS]
-    notes = [f"columns that are not known here were left out: {', '.join(unknown)}"] if unknown else []
-    return tuple(rows), notes
+    return tuple(rows), left_out(names, COLUMNS)
 
 
 def _row(path: Path, line: int, given: Mapping[str, str]) -> tuple[KernelRow | None, list[Fault]]:

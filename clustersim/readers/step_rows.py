@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clustersim.faults import BadInput, Fault
 from clustersim.readers.csv_number import Misread, number, whole
-from clustersim.readers.csv_records import header, records
+from clustersim.readers.csv_records import header, id_twice, left_out, missing, records
 
 __all__ = ["COLUMNS", "REQUIRED", "StepRow", "detect", "read"]
 
@@ -135,26 +135,21 @@ def read(path: str | Path) -> tuple[tuple[StepRow, ...], list[str]]:
     BadInput
         with every missing column and every bad value: line, column, value, rule
     """
+    path = Path(path)
     names, found = records(path)
-    rule = "must be there"
-    missing = [name for name in REQUIRED if name not in names]
-    faults = [Fault(file=str(path), key=f"line 1, column {name}", value=None, rule=rule) for name in missing]
-    lines: dict[str, int] = {}
+    absent = missing(path, names, REQUIRED)
+    faults = [*absent]
+    first: dict[str, int] = {}
     rows = []
     for line, given in found:
         wrong = [replace(fault, file=str(path), key=f"line {line}, column {fault.key}") for fault in _faults(given)]
-        name = given.get("id", "")
-        if name and lines.setdefault(name, line) != line:
-            rule = f"must be the id of one row only; it is that of line {lines[name]} too"
-            wrong.append(Fault(file=str(path), key=f"line {line}, column id", value=name, rule=rule))
-        faults += wrong if not missing else []
+        wrong += id_twice(path, line, given.get("id", ""), first)
+        faults += wrong if not absent else []
         if not faults:
             rows.append(_row(line, given))
     if faults:
         raise BadInput(faults)
-    unknown = [name for name in names if name not in COLUMNS]
-    notes = [f"columns that are not known here were left out: {', '.join(unknown)}"] if unknown else []
-    return tuple(rows), notes
+    return tuple(rows), left_out(names, COLUMNS)
 
 
 def _faults(given: Mapping[str, str]) -> Iterator[Fault]:
