@@ -64,6 +64,7 @@ _CARDS: tuple[_Cards, ...] = (
     ),
     _Cards(words=("deep optimizer states artifact",), card=_DOS, other=("deep-optimizer-states-7b", _DOS)),
     _Cards(words=("superoffload blog", "qwen3-14b"), card="superoffload-qwen3-14b"),
+    *(_Cards(words=(words,), card="deepseek-v3-2048") for words in ("deepseek-v3 technical report", "2412.19437")),
 )
 """The first that fits. What the artefact's logs call ``nosp`` is MLP-Offload without the locks around drives."""
 

@@ -103,3 +103,21 @@ def test_degrees_that_the_row_lacks_are_the_cards() -> None:
 
 def test_rows_of_other_sources_have_no_card() -> None:
     assert card_job(replace(MLP, source="somebody's log")) is None
+
+
+def test_the_row_of_a_report_whose_job_stands_as_a_card() -> None:
+    row = StepRow(
+        line=2,
+        source="DeepSeek-V3 technical report (arXiv 2412.19437)",
+        hardware="H800",
+        gpus=2048,
+        model="DeepSeek-V3",
+        notes="DualPipe; 180K GPU hours a trillion tokens",
+        metric="tokens_per_s_per_gpu",
+        value=1543.0,
+        unit="tokens/s/GPU",
+    )
+    told = card_job(row)
+    assert told is not None
+    assert (told.name, told.case.plan.schedule, told.case.plan.ep) == ("deepseek-v3-2048", "dualpipe", 64)
+    assert (told.num_ranks, told.case.dtype) == (2048, "fp8_blockwise")
