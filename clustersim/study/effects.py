@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clustersim.faults import BadInput
 from clustersim.library.job import JobSetup
 from clustersim.library.keys import KEYS
-from clustersim.library.topologies import load_topology
 from clustersim.study.captured_effects import nothing_captured, partly_captured
 from clustersim.study.checkpoint_effects import chunks_alike, largest_chunk
+from clustersim.study.fabric_effects import apart, failed, links, same_routes, sums_in_switches
 from clustersim.study.given_setting import GivenSetting
 from clustersim.study.offload_effects import OFFLOAD_RULES, most_cached
 from clustersim.topology.topology import Topology
@@ -21,10 +19,7 @@ from clustersim.trace.result import Result
 from clustersim.workload.job import Job
 from clustersim.workload.op import Collective, Compute, Storage
 
-__all__ = ["MOST_PAIRS", "without_effect"]
-
-MOST_PAIRS = 200_000
-"""Pairs of ranks whose routes are compared; a job with more is not judged by its routes."""
+__all__ = ["without_effect"]
 
 
 def without_effect(setup: JobSetup, topology: Topology, job: Job, result: Result) -> Iterator[str]:
@@ -68,57 +63,6 @@ def _nothing_random(case: GivenSetting) -> str | None:
     return None if drawn else "nothing in this run is drawn at random: perturb.jitter is 0"
 
 
-def _fabric(case: GivenSetting) -> str | None:
-    """What joins nodes does nothing when no group needs it, or when the routes are those of the cluster without it."""
-    if case.topology.num_nodes == 1:
-        return "one node has nothing to join"
-    pairs = _pairs_apart(case.topology, case.job)
-    if pairs is None:
-        return None
-    if not len(pairs):
-        return "no process group spans two nodes"
-    keys = ("nodes", "nics_per_node", *(key for key in KEYS if key.startswith("fabric")))
-    others = {key: case.setup.values[key] for key in keys if key in case.setup.values and key != case.key}
-    try:
-        plain = load_topology(case.setup.value("topology"), **others)
-    except BadInput:  # the others need it
-        return None
-    ways = _ways(case.topology, pairs), _ways(plain, pairs)
-    same = all(np.array_equal(mine, its) for mine, its in zip(*ways, strict=True))
-    return "the routes of every process group are the same without it" if same else None
-
-
-def _pairs_apart(topology: Topology, job: Job) -> NDArray[np.int64] | None:
-    """Devices on different nodes that are in one group, shape (n, 2); None when they are too many to look at."""
-    devices = np.arange(job.num_ranks) if job.devices is None else job.devices
-    found = []
-    for family in job.families:
-        members = devices[family.members]
-        nodes = topology.node_of[members]
-        spanning = members[(nodes != nodes[:, :1]).any(axis=1)]
-        width = members.shape[1]
-        if len(spanning) * width**2 > MOST_PAIRS:
-            return None
-        pairs = np.stack([np.repeat(spanning, width, axis=1), np.tile(spanning, (1, width))], axis=2).reshape(-1, 2)
-        found.append(pairs[topology.node_of[pairs[:, 0]] != topology.node_of[pairs[:, 1]]])
-    return np.unique(np.concatenate(found), axis=0) if found else np.empty((0, 2), np.int64)
-
-
-def _ways(topology: Topology, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Routes with resources numbered as they first appear, and their capacities and latencies."""
-    rows = topology.route(pairs[:, 0], pairs[:, 1])
-    used = rows >= 0
-    _, first, number = np.unique(rows[used], return_index=True, return_inverse=True)
-    order = np.argsort(np.argsort(first))
-    resources = topology.resources
-    return used.sum(axis=1), order[number.ravel()], resources.capacity[rows[used]], resources.latency_ns[rows[used]]
-
-
-def _sums_in_switches(case: GivenSetting) -> str | None:
-    summed = case.result.collectives["algorithm"].isin(("sharp", "collnet_chain"))
-    return None if summed.any() else "no collective was fastest with the sums of the network's switches"
-
-
 def _no_kernel_measured(case: GivenSetting) -> str | None:
     """Kernels of ops that took no time are none."""
     coverage = case.result.record.coverage
@@ -128,11 +72,6 @@ def _no_kernel_measured(case: GivenSetting) -> str | None:
 
 def _members(case: GivenSetting) -> str | None:
     return None if any(family.members.shape[1] > 1 for family in case.job.families) else "no group has two members"
-
-
-def _apart(case: GivenSetting) -> str | None:
-    pairs = _pairs_apart(case.topology, case.job)
-    return None if pairs is None or len(pairs) else "no process group spans two nodes"
 
 
 def _several_replicas(case: GivenSetting) -> str | None:
@@ -184,28 +123,6 @@ def _slow_ranks(case: GivenSetting) -> str | None:
     return "every factor is 1" if all(factor == 1 for factor in case.value.values()) else None
 
 
-def _links(case: GivenSetting) -> str | None:
-    """A link that differs from its like is a class of its own, so it is seen under its own name when it is used."""
-    names = set(case.value)
-    if isinstance(case.value, dict) and all(factor == 1 for factor in case.value.values()):
-        return "every factor is 1"
-    used = {rates.name for rates in case.result.usage}
-    return None if names & used else f"nothing crosses {', '.join(sorted(names))}"
-
-
-def _failed(case: GivenSetting) -> str | None:
-    """As a slow link; what has failed whole is crossed by nobody, so the routes that led over it tell."""
-    reason = _links(case)
-    left = case.topology.without_links(case.value)
-    if reason is None or left.router is case.topology.router:
-        return reason
-    pairs = _pairs_apart(case.topology, case.job)
-    if pairs is None:
-        return None
-    ways = zip(_ways(case.topology, pairs), _ways(left, pairs), strict=True)
-    return reason if all(np.array_equal(before, after) for before, after in ways) else None
-
-
 def _no_kernel_beside(case: GivenSetting) -> str | None:
     return None if _beside_a_collective(case.result, Compute) else "no kernel ran beside a collective"
 
@@ -231,17 +148,17 @@ def _beside_a_collective(result: Result, what: type) -> bool:
 
 _RULES: dict[str, Callable[[GivenSetting], str | None]] = {
     "seed": _nothing_random,
-    "fabric": _fabric,
-    "fabric.oversubscription": _fabric,
-    "fabric.levels": _fabric,
-    "fabric.radix": _fabric,
-    "fabric.ecmp": _fabric,
-    "fabric.ecmp_seed": _fabric,
-    "fabric.sharp": _sums_in_switches,
+    "fabric": same_routes,
+    "fabric.oversubscription": same_routes,
+    "fabric.levels": same_routes,
+    "fabric.radix": same_routes,
+    "fabric.ecmp": same_routes,
+    "fabric.ecmp_seed": same_routes,
+    "fabric.sharp": sums_in_switches,
     "kernel_table": _no_kernel_measured,
     "communication.node": _members,
-    "communication.network": _apart,
-    "nics_per_node": _fabric,
+    "communication.network": apart,
+    "nics_per_node": same_routes,
     "graph.placement": _nothing_to_place,
     "graph.gpu_order": _all_alike,
     "graph.bucket_bytes": _several_workers,
@@ -257,8 +174,8 @@ _RULES: dict[str, Callable[[GivenSetting], str | None]] = {
     **OFFLOAD_RULES,
     "plan.checkpoint.chunk_bytes": chunks_alike,
     "perturb.slow_ranks": _slow_ranks,
-    "perturb.slow_links": _links,
-    "perturb.failed_links": _failed,
+    "perturb.slow_links": links,
+    "perturb.failed_links": failed,
 }
 
 _MOST: dict[str, Callable[[GivenSetting], str | None]] = {

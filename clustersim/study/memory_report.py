@@ -2,47 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
 from clustersim.analysis.device_memory import DeviceMemory, device_memory
-from clustersim.analysis.fits import out_of_memory, worst_lack
+from clustersim.analysis.fits import worst_lack
 from clustersim.analysis.stage_memory import StageMemory, stage_memory, worst_stage
 from clustersim.analysis.stores import StorePeak, fullest, store_peaks
 from clustersim.analysis.summary import summary
-from clustersim.engine.deadlock import Deadlock
-from clustersim.faults import BadInput
 from clustersim.hardware.gpu import GPU
 from clustersim.library.job import JobSetup
-from clustersim.study.point import Point, prepare, run_point
-from clustersim.trace.record import LaneRecord
+from clustersim.study.memory_trials import Trial, point_result, trials
+from clustersim.study.point import Point, prepare
 from clustersim.trace.result import Result
 from clustersim.workload.job import TIERS
 
-__all__ = ["MemoryReport", "Trial", "memory_report"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Trial:
-    """A micro-batch that was tried.
-
-    Attributes
-    ----------
-    micro_batch : int
-    fits : bool or None
-        None where the rules refuse it or its run did not end
-    peak_bytes : int or None
-        of the GPU with the least room [B]; None where nothing ran
-    reason : str
-        why it is not known whether it fits
-    """
-
-    micro_batch: int
-    fits: bool | None = None
-    peak_bytes: int | None = None
-    reason: str = ""
+__all__ = ["MemoryReport", "memory_report"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +53,12 @@ class MemoryReport:
     def device(self) -> DeviceMemory:
         """What the GPU of :attr:`worst` holds beside the ledger."""
         result, worst = self.result, self.worst
-        return device_memory(worst, _lane(result, worst), _gpu(result, worst), result.chosen())
+        return device_memory(worst, result.record.lane(worst.job, worst.rank), _gpu(result, worst), result.chosen())
 
     @property
     def resident(self) -> Mapping[str, int]:
         """What the rank of :attr:`worst` holds throughout, by ``tier/category`` [B]."""
-        return _lane(self.result, self.worst).arrays.resident
+        return self.result.record.lane(self.worst.job, self.worst.rank).arrays.resident
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -172,83 +149,18 @@ def memory_report(
         when the job ends in one before anything ran
     """
     point = setup if isinstance(setup, Point) else prepare(setup)
-    result = _result(point, fold=fold)
+    result = point_result(point, fold=fold)
     stages = stage_memory(result.record, result.topology)
-    trials: list[Trial] | None = None
+    found: list[Trial] | None = None
     if search and point.setup.workload == "model":
-        trials = list(_trials(point, result, stages, fold=fold, progress=progress))
-    return MemoryReport(result=result, stages=stages, trials=trials)
-
-
-def _trials(
-    point: Point,
-    result: Result,
-    stages: Sequence[StageMemory],
-    *,
-    fold: bool,
-    progress: Callable[[float], None] | None,
-) -> Iterator[Trial]:
-    setup, (job, *_) = point.setup, result.record.jobs
-    if _never_fits(result):
-        return
-    each = setup.value("global_batch") // int(job.plan["dp"])
-    candidates = [n for n in range(each, 0, -1) if each % n == 0]
-    for number, micro_batch in enumerate(candidates):
-        if progress is not None:
-            progress(number / len(candidates))
-        if micro_batch == setup.value("micro_batch"):
-            trial = _judged(micro_batch, result)
-        else:
-            trial = _tried(point, micro_batch, fold=fold)
-        yield trial
-        if trial.fits:
-            return
-
-
-def _never_fits(result: Result) -> bool:
-    """Whether what is held throughout is more than there is: no micro-batch changes that."""
-    for stage in stage_memory(result.record, result.topology):
-        held = sum(nbytes for key, nbytes in _lane(result, stage).resident.items() if key.startswith("gpu/"))
-        if held > stage.capacity_bytes:
-            return True
-    return False
-
-
-def _lane(result: Result, stage: StageMemory) -> LaneRecord:
-    return result.record.lanes[int(result.record.lane_of[stage.job][stage.rank])]
+        found = list(trials(point, result, fold=fold, progress=progress))
+    return MemoryReport(result=result, stages=stages, trials=found)
 
 
 def _gpu(result: Result, stage: StageMemory) -> GPU:
     devices = result.record.jobs[stage.job].devices
     place = stage.rank if devices is None else int(devices[stage.rank])
     return result.topology.gpus[int(result.topology.gpu_of[place])]
-
-
-def _tried(point: Point, micro_batch: int, *, fold: bool) -> Trial:
-    try:
-        other = prepare(point.setup.with_values({"micro_batch": micro_batch}))
-        return _judged(micro_batch, _result(other, fold=fold))
-    except BadInput as refusal:
-        told = "; ".join(f"{fault.key} {fault.rule}" for fault in refusal.faults)
-        return Trial(micro_batch=micro_batch, reason=told)
-
-
-def _judged(micro_batch: int, result: Result) -> Trial:
-    peak = worst_stage(stage_memory(result.record, result.topology)).peak_bytes
-    if out_of_memory(result.record, result.topology) is not None:
-        return Trial(micro_batch=micro_batch, fits=False, peak_bytes=peak)
-    if result.record.status == "ok":
-        return Trial(micro_batch=micro_batch, fits=True, peak_bytes=peak)
-    return Trial(micro_batch=micro_batch, peak_bytes=peak, reason=f"its run ended with {result.record.status}")
-
-
-def _result(point: Point, *, fold: bool) -> Result:
-    try:
-        return run_point(point, fold=fold)
-    except Deadlock as deadlock:
-        if deadlock.result is None:
-            raise
-        return deadlock.result
 
 
 def _store(store: StorePeak) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clustersim.analysis.report import bytes_text, table, wrapped
-from clustersim.study.memory_report import MemoryReport, Trial
+from clustersim.study.memory_report import MemoryReport
+from clustersim.study.memory_trials import Trial
 
 __all__ = ["memory_text"]
 

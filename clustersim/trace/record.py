@@ -158,3 +158,7 @@ class Record:
     message: str = ""
     timed: tuple[TimedWork, ...] = ()
     notes: tuple[str, ...] = field(default=())
+
+    def lane(self, job: int, rank: int) -> LaneRecord:
+        """What stands for a rank of a job."""
+        return self.lanes[int(self.lane_of[job][rank])]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from clustersim.workload.context_groups import context_groups
 from clustersim.workload.job import GroupFamily
 from clustersim.workload.mesh import Mesh
-from clustersim.workload.pipeline import message_slot
 from clustersim.workload.schedule.placement import Placement
 from clustersim.workload.stage_chunk import hop
+from clustersim.workload.stage_messages import message_slot
 
 __all__ = ["process_groups"]
 
