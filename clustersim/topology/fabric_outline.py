@@ -15,15 +15,13 @@ from clustersim.topology.node_outline import Tie
 from clustersim.topology.resources import Block
 from clustersim.topology.switch_tree import SwitchTree, Tier
 from clustersim.topology.topology import Topology
+from clustersim.topology.tree import GROUPS
 from clustersim.topology.two_sites import SitesPath
 from clustersim.units import show
 
 __all__ = ["FabricOutline", "Level", "fabric_outline"]
 
 _RELAYED = "traffic to another rail first goes to the GPU of that rail in its own node"
-
-_GROUPS = ("leaf", "pod", "zone")
-"""Names of the levels of a site's tree; those of :data:`clustersim.topology.tree.GROUPS`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -196,7 +194,7 @@ def _sites(path: SitesPath, num_nodes: int, port: Block, blocks: Mapping[str, Bl
             site, place = divmod(g, groups)
             return [group(k + 1, path.starts[site] + place // rails * nodes, place % rails)]
 
-        levels.append(_level(_GROUPS[k], sites * groups, parent, blocks[f"site{{}}/{_GROUPS[k]}{{}}/up"]))
+        levels.append(_level(GROUPS[k], sites * groups, parent, blocks[f"site{{}}/{GROUPS[k]}{{}}/up"]))
     levels.append(Level(name="site", count=sites, peers=Tie.of(blocks["site{}/peer{}/wan"])))
     delay = blocks["site{}/peer{}/wan"].latency
     remark = f"the wide-area network takes {delay * 1e3:.3g} ms one way"
