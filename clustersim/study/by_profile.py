@@ -29,4 +29,6 @@ def by_profile(
 
 def asked_for(notes: Iterable[str], taken: Collection[str]) -> Iterator[str]:
     """Notes without those on settings of a profile that do nothing here: nobody has asked for them."""
-    return (note for note in notes if not (": no effect" in note and note.partition(":")[0] in taken))
+    return (
+        note for note in notes if not ("no effect" in note and set(note.partition(": ")[0].split(", ")) <= set(taken))
+    )

@@ -75,8 +75,10 @@ def _members(case: GivenSetting) -> str | None:
 
 
 def _several_replicas(case: GivenSetting) -> str | None:
-    ranks = case.job.plan["dp"] * case.job.plan["cp"]
-    return "dp is 1: there is nothing to reduce" if ranks == 1 else None
+    """Without replicas ranks of tp may hold the same experts, and gradients that leave the GPU go in buckets."""
+    plan, names = case.job.plan, {family.name for family in case.job.families}
+    alone = plan["dp"] * plan["cp"] == 1 and "edp" not in names
+    return "dp is 1: there is nothing to reduce" if alone and plan.get("offload") is None else None
 
 
 def _nothing_to_place(case: GivenSetting) -> str | None:

@@ -23,6 +23,12 @@ def _nothing_stored(case: GivenSetting) -> str | None:
     return None if found else "no op reads or writes a drive or the file system"
 
 
+def _no_buffer(case: GivenSetting) -> str | None:
+    """Buffers are held where states have a place on drives, though all of them may stay on the host."""
+    held = (key for program in case.job.programs for key in program.arrays().resident)
+    return None if any(key.endswith("/buffers") for key in held) else _nothing_stored(case)
+
+
 def _nothing_staged(case: GivenSetting) -> str | None:
     found = any(op.name == "bring fp32 weights" for op in case.ops)
     return None if found else "no state comes to a GPU to be updated there"
@@ -128,7 +134,8 @@ def _num_subgroups(program: Program) -> int:
 OFFLOAD_RULES: Mapping[str, Callable[[GivenSetting], str | None]] = {
     f"plan.offload.{field}": rule
     for rule, fields in (
-        (_nothing_stored, ("buffers", "gradient_buffers", "read_ahead", "write_behind", "lock")),
+        (_nothing_stored, ("read_ahead", "write_behind", "lock")),
+        (_no_buffer, ("buffers", "gradient_buffers")),
         (_nothing_staged, ("staging", "duplex")),
         (_no_cpu_update, ("adam", "update_threads")),
         (_no_cast, ("cast_threads",)),

@@ -17,6 +17,7 @@ from clustersim.study.by_profile import asked_for
 from clustersim.study.checkpoint_effects import mostly_pieces
 from clustersim.study.effects import without_effect
 from clustersim.study.graph_job import find_graph_faults, graph_job
+from clustersim.study.idle_settings import idle_settings
 from clustersim.study.inputs import load_inputs
 from clustersim.study.named_values import named_values
 from clustersim.study.own_kernels import own_kernels
@@ -128,7 +129,7 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
         found += [
             replace(fault, rule=f"{fault.rule}{set_there}")
             if fault.key in loaded.profile
-            else as_nodes(fault, topology)
+            else as_nodes(fault, topology, case)
             for fault in find_faults(case)
             if fault.key not in told
         ]
@@ -156,7 +157,8 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
         if job is not None and case is not None:
             found += too_slow(job, topology, setup.values.get("steps"))
             found += absent_drives(case, job, topology)
-            found += unrunnable(job, topology, own.get("cost", kernel_cost), dtype=setup.value("dtype"))
+            cost = own.get("cost", kernel_cost)
+            found += unrunnable(job, topology, cost, dtype=setup.value("dtype"), module_dtypes=case.plan.module_dtypes)
     if topology is None or job is None or found:
         raise BadInput([*faults, *(f if f.file else replace(f, file=setup.file(f.key)) for f in found)])
     return Point(
@@ -208,10 +210,13 @@ def _described(point: Point, result: Result) -> Result:
     """The result with where it came from and what had no effect."""
     in_vain = tuple(without_effect(point.setup, point.topology, point.job, result))
     again = {note.partition(":")[0] for note in in_vain if ": no effect" in note}  # of which the fabric speaks too
+    heads = (note.partition(": ")[0] for note in (*result.warnings, *in_vain))
+    told = {key for head in heads for key in head.split(", ")}
     notes = (
         *point.notes,
         *(note for note in result.warnings if not (": no effect" in note and note.partition(":")[0] in again)),
         *in_vain,
+        *idle_settings(point.setup, point.job, told, lambda setup: prepare(setup).job),
         *unsettled_saves(point.job, result),
         *mostly_pieces(point.job, result),
     )

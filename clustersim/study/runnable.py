@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from clustersim.faults import Fault
@@ -13,6 +13,7 @@ from clustersim.topology.topology import Topology
 from clustersim.workload.case import Case
 from clustersim.workload.job import Job
 from clustersim.workload.op import Compute, Storage
+from clustersim.workload.precision import find_recipe
 
 __all__ = ["absent_drives", "unrunnable"]
 
@@ -20,7 +21,9 @@ _USUAL = ("bf16", "fp16")
 _DRIVES = {"nvme": "its nodes have no drives", "file_system": "it has no storage"}
 
 
-def unrunnable(job: Job, topology: Topology, cost: CostModel, *, dtype: Any) -> Iterator[Fault]:
+def unrunnable(
+    job: Job, topology: Topology, cost: CostModel, *, dtype: Any, module_dtypes: Sequence[str] = ()
+) -> Iterator[Fault]:
     """Number formats and attention kernels that a GPU of the cluster does not have, one fault each and GPU.
 
     Parameters
@@ -32,6 +35,8 @@ def unrunnable(job: Job, topology: Topology, cost: CostModel, *, dtype: Any) -> 
         that the run will ask
     dtype : Any
         as the job sets it
+    module_dtypes : Sequence[str]
+        ``plan.module_dtypes``
     """
     arrays = [program.arrays() for program in job.programs]
     kernels = (k for each in arrays for op in each.ops if isinstance(op, Compute) for k in op.kernels)
@@ -42,17 +47,26 @@ def unrunnable(job: Job, topology: Topology, cost: CostModel, *, dtype: Any) -> 
             try:
                 cost(kernel, gpu)
             except KeyError as error:
-                fault = _fault(kernel, gpu, str(error.args[0]), dtype)
+                fault = _fault(kernel, gpu, str(error.args[0]), dtype, module_dtypes)
                 found.setdefault((fault.key, gpu.name), fault)
     yield from found.values()
 
 
-def _fault(kernel: Kernel, gpu: GPU, told: str, dtype: Any) -> Fault:
+def _fault(kernel: Kernel, gpu: GPU, told: str, dtype: Any, module_dtypes: Sequence[str]) -> Fault:
     rule = f"cannot run on {gpu.name}: {told}"
     if kernel.dtype in gpu.tensor_flop_per_s:
         return Fault(key="plan.attention", value=kernel.form, rule=rule, nearest="flash")
+    asked = [item for item in module_dtypes if _operands(item.partition(":")[2]) == kernel.dtype]
+    if asked and _operands(dtype) != kernel.dtype:
+        module = asked[0].partition(":")[0]
+        return Fault(key="plan.module_dtypes", value=asked[0], rule=rule, nearest=f"{module}:bf16")
     nearest = next((name for name in _USUAL if name in gpu.tensor_flop_per_s), None)
     return Fault(key="dtype", value=dtype, rule=rule, nearest=nearest)
+
+
+def _operands(dtype: Any) -> str:
+    """Units that multiply the operands of a recipe's linear products."""
+    return find_recipe(dtype).weight_operand.dtype
 
 
 def absent_drives(case: Case, job: Job, topology: Topology) -> Iterator[Fault]:

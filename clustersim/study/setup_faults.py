@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from math import gcd
 from typing import Any
 
 from clustersim.engine.perturb import Perturbation, perturbed
@@ -10,6 +11,7 @@ from clustersim.faults import Fault, collect
 from clustersim.library.job import JobSetup
 from clustersim.library.keys import KEYS, workload_of
 from clustersim.topology.topology import Topology
+from clustersim.workload.case import Case
 
 __all__ = ["absent", "as_nodes", "of_other_jobs", "perturb_faults"]
 
@@ -29,18 +31,21 @@ def of_other_jobs(setup: JobSetup, trained: str) -> Iterator[Fault]:
             yield Fault(key=key, value=value, rule=rule)
 
 
-def as_nodes(fault: Fault, topology: Topology | None) -> Fault:
-    """A fault of the number of devices as one of the number of nodes, which is what users set."""
+def as_nodes(fault: Fault, topology: Topology | None, case: Case) -> Fault:
+    """A fault of the number of devices as one of the number of nodes, which is what users set.
+
+    The nearest are nodes that some number of replicas fills, where no nodes have just as many GPUs as are asked for.
+    """
     if fault.key != "num_devices" or topology is None:
         return fault
-    each = topology.num_devices // topology.num_nodes
-    nearest = fault.nearest
-    if isinstance(nearest, int) and nearest % each == 0:
-        nearest = nearest // each
-    elif nearest is not None:
-        nearest = f"{nearest} GPUs"
+    each, nodes = topology.num_devices // topology.num_nodes, topology.num_nodes
+    if isinstance(fault.nearest, int) and fault.nearest % each == 0:
+        nearest = fault.nearest // each
+    else:
+        step = case.ranks_per_replica // gcd(case.ranks_per_replica, each)
+        nearest = max(step, round(nodes / step) * step)
     rule = f"of {each} GPUs: {topology.num_devices} {fault.rule}"
-    return Fault(key="nodes", value=topology.num_nodes, rule=rule, nearest=nearest)
+    return Fault(key="nodes", value=nodes, rule=rule, nearest=nearest)
 
 
 def perturb_faults(perturb: Mapping[str, Any], topology: Topology) -> list[Fault]:

@@ -114,6 +114,15 @@ class Case:
         return 1 if self.num_devices is None else self.num_devices // self.ranks_per_replica
 
     @property
+    def holders(self) -> tuple[int, ...]:
+        """Ranks that hold the same dense weights, dp · cp, and those that hold the same experts where that is another
+        number, dp · cp · tp / (ep · etp)."""
+        dense, each = self.replicas * self.plan.cp, self.plan.ep * (self.plan.etp or 1)
+        ranks = dense * self.plan.tp
+        other = self.model.experts is not None and ranks % each == 0 and ranks // each != dense
+        return (dense, ranks // each) if other else (dense,)
+
+    @property
     def num_micro_batches(self) -> int:
         """Of one replica and step, rounded down."""
         return self.global_batch // (self.replicas * self.micro_batch)

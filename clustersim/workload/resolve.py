@@ -174,9 +174,9 @@ def _without_effect(case: Case) -> Iterator[str]:
     if plan.scatter_gather and (plan.tp == 1 or plan.pp == 1 or case.sequence_parallel):
         why = f"tp {plan.tp}" if plan.tp == 1 else "pp 1" if plan.pp == 1 else "plan.sequence_parallel: they are parts"
         yield f"plan.scatter_gather: no effect with {why}"
-    if plan.zero and case.replicas * plan.cp == 1:
+    if plan.zero and max(case.holders) == 1:
         yield "plan.zero: no effect with dp 1"
-    if plan.fsdp and case.replicas * plan.cp == 1:
+    if plan.fsdp and max(case.holders) == 1:
         yield "plan.fsdp: no effect with dp 1"
     yield from context_notes(case)
     yield from document_notes(case)

@@ -122,8 +122,8 @@ class Shard:
         )
 
     def of_module(self, module: str) -> Shard:
-        """The same shard for products of a module, which may have a recipe of their own."""
-        return self._as(dtype_of_module(self.module_dtypes, module))
+        """The same shard for products of a module: a recipe of their own, where the job's are quantised."""
+        return self if self.recipe.quantisation is None else self._as(dtype_of_module(self.module_dtypes, module))
 
     def at_layer(self, index: int) -> Shard:
         """The same shard in layer ``index``, counted from 0; one behind the last is at the end too."""

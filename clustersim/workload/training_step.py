@@ -157,11 +157,13 @@ def _rounds(plan: ParallelPlan, programs: Sequence[Program]) -> int | None:
 def shard_of(case: Case, plan: ParallelPlan) -> Shard:
     """A rank's share under a resolved plan, for the first place on every axis."""
     recipe = find_recipe(case.dtype)
+    splits = plan.fsdp or plan.zero == 3
+    gathers = plan.sharding is None and (splits or (plan.zero > 0 and case.replicas * plan.cp > 1))
     return Shard(
         model=case.model,
         micro_batch=case.micro_batch,
         seq_len=case.seq_len // plan.sequence_slices,
-        dtype=case.dtype if plan.gather_dtype is None else replace(recipe, gathered=plan.gather_dtype),
+        dtype=replace(recipe, gathered=plan.gather_dtype) if plan.gather_dtype and gathers else case.dtype,
         module_dtypes=tuple(plan.module_dtypes),
         bf16_ends=(plan.bf16_layers_at_start, plan.bf16_layers_at_end),
         gradient_dtype=plan.gradient_dtype or recipe.gradients,

@@ -127,7 +127,7 @@ ON_GPU: dict[str, Any] = {
     "nodes": 1,
 }
 OFFLOAD_CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
-    "buffers": [(1, ON_HOST, False), (1, TWO_TIERS, True)],
+    "buffers": [(1, ON_HOST, False), (1, TWO_TIERS, True), (1, TWO_TIERS | {"plan.offload.cache": 1000}, True)],
     "gradient_buffers": [(1, ON_HOST, False)],
     "read_ahead": [(False, ON_HOST, False), (False, TWO_TIERS, True)],
     "write_behind": [(False, ON_HOST, False), (False, TWO_TIERS, True)],
@@ -189,7 +189,10 @@ def told(result: Result, key: str) -> bool:
 def same(one: Result, other: Result) -> bool:
     pairs = zip(one.record.lanes, other.record.lanes, strict=False)
     return len(one.record.lanes) == len(other.record.lanes) and all(
-        np.array_equal(a.end_ns, b.end_ns) and np.array_equal(a.start_ns, b.start_ns) for a, b in pairs
+        np.array_equal(a.end_ns, b.end_ns)
+        and np.array_equal(a.start_ns, b.start_ns)
+        and a.arrays.resident == b.arrays.resident
+        for a, b in pairs
     )
 
 

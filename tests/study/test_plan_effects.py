@@ -11,18 +11,21 @@ from clustersim.library.job import JobSetup
 from clustersim.library.keys import KEYS
 from clustersim.study.point import run_point
 from clustersim.trace.result import Result
+from clustersim.workload.fusion import FUSED
 
 # key -> (value, the rest of the plan, whether it acts)
 FSDP: dict[str, Any] = {"plan.fsdp": True}
 ZEROPP: dict[str, Any] = {"plan.zero": 3, "plan.zeropp": ("qwz", "hpz"), "plan.zeropp_ranks": 4}
 SYNC: dict[str, Any] = {"plan.sync_every": 2}
 ALONE: dict[str, Any] = {"plan.tp": 4, "plan.pp": 2}
+EXPERTS: dict[str, Any] = {"model": "mixtral-8x7b", "seq_len": 64, "plan.tp": 8}
+"""One replica, whose experts are held by each of its ranks."""
 CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "plan.placeholders": [("kept", {}, True), ("kept", FSDP, False), ("kept", {"plan.zero": 2}, False)],
     "plan.context": [("ring", {}, False), ("ring", {"plan.cp": 2}, True)],
     "plan.ulysses": [(2, {}, False), (2, {"plan.cp": 2}, False)],
-    "plan.zero": [(1, ALONE, False), (2, FSDP, False), (1, SYNC, False), (1, {}, True)],
-    "plan.fsdp": [(True, ALONE, False), (True, SYNC, False), (True, {}, True)],
+    "plan.zero": [(1, ALONE, False), (1, EXPERTS, True), (2, FSDP, False), (1, SYNC, False), (1, {}, True)],
+    "plan.fsdp": [(True, ALONE, False), (True, EXPERTS, True), (True, SYNC, False), (True, {}, True)],
     "plan.hsdp": [(2, {}, False), (2, FSDP, True)],
     "plan.prefetch": [(3, {}, False), (0, FSDP, True)],
     "plan.limit_gathers": [(False, {}, False)],
@@ -53,13 +56,21 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "plan.gradient_passes": [(("average",), ALONE, False), (("average",), {}, True), (("check",), ALONE, True)],
     "plan.unaligned": [("vector", {}, False), ("vector", {"plan.attention": "unfused", "seq_len": 100}, True)],
     "plan.reshard": [(False, {}, False), (False, FSDP, True)],
-    "plan.reduce_each": [(True, ALONE, False), (False, {}, False), (True, SYNC, False), (True, {}, True)],
+    "plan.reduce_each": [
+        (True, ALONE, False),
+        (True, EXPERTS, True),
+        (False, {}, False),
+        (True, SYNC, False),
+        (True, {}, True),
+    ],
     "plan.gather_dtype": [
         ("fp32", {}, False),
+        ("fp32", {"dtype": "fp8_blockwise"}, False),
         ("fp32", ALONE | {"plan.zero": 1}, False),
+        ("fp32", ALONE | {"plan.zero": 1, "dtype": "fp8_blockwise"}, False),
         ("fp32", {"plan.zero": 1}, True),
     ],
-    "plan.reduce_dtype": [("bf16", ALONE, False), ("bf16", SYNC, False), ("bf16", {}, True)],
+    "plan.reduce_dtype": [("bf16", ALONE, False), ("bf16", EXPERTS, True), ("bf16", SYNC, False), ("bf16", {}, True)],
     "plan.zeropp_ranks": [(4, {}, False), (2, ZEROPP, True)],
     "plan.sync_ranks": [(2, {}, False), (2, SYNC, True)],
     "plan.sync_dtype": [("bf16", {}, False), ("bf16", SYNC, True)],
@@ -70,6 +81,7 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "plan.sequence_parallel": [(True, {}, False), (False, {"plan.tp": 2}, True)],
     "plan.overlap_dp": [
         (False, ALONE, False),
+        (False, EXPERTS, True),
         (False, FSDP, False),
         (False, SYNC, False),
         (False, {}, True),
@@ -108,13 +120,18 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (("gradients", "bias"), {}, True),
         (("loss", "gradients"), {}, True),
         (("loss", "gradients", "bias"), {"plan.dropout": True}, True),
+        ((*FUSED, "clamp"), {}, False),
+        ((*FUSED, "expert_bias"), {}, False),
+        ((*FUSED, "residual_norm"), {}, True),
     ],
     "plan.loss": [("fused", {}, True)],
-    "plan.clip": [(False, {}, True)],
+    "plan.clip": [(False, {}, True), (False, ALONE | {"plan.offload.policy": "twinflow"}, False)],
     "plan.update_kernels": [("foreach", {}, True)],
     "plan.module_dtypes": [
         (("attention:bf16",), {}, False),
         (("attention:bf16",), {"dtype": "fp8_current"}, True),
+        (("attention:fp8",), {}, False),
+        (("attention:fp8_current",), {"dtype": "fp8_current"}, False),
         (("experts:bf16",), {"dtype": "fp8_current"}, False),
     ],
     "plan.bf16_layers_at_start": [(1, {}, False), (1, {"dtype": "fp8_current"}, True)],
@@ -154,3 +171,13 @@ def test_told_if_and_only_if_it_does_nothing(
     without, with_it = run_point(setup), run_point(setup.with_values({key: value}))
     assert told(with_it, key) is not acts
     assert same(without, with_it) is not acts
+    idle = [warning.partition(":")[0] for warning in with_it.warnings if ": no effect" in warning]
+    assert len(idle) == len(set(idle))
+
+
+def test_a_word_of_a_list_that_does_nothing_is_told_beside_words_that_act(tiny: JobSetup) -> None:
+    """A list says what is fused, so what it leaves out acts as well."""
+    for words, idle in ((["clamp"], ["clamp"]), (["norm", "clamp", "expert_bias"], ["clamp", "expert_bias"])):
+        warnings = run_point(tiny.with_values({"plan.fusion": words})).warnings
+        told = [warning.split()[4] for warning in warnings if warning.startswith("plan.fusion: no effect of ")]
+        assert told == [f"{word}:" for word in idle]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +18,10 @@ from clustersim.study.point import prepare, run_point
 
 def keys(error: pytest.ExceptionInfo[BadInput]) -> list[str]:
     return [fault.key for fault in error.value.faults]
+
+
+def without(values: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name != key}
 
 
 def test_a_point_is_what_a_script_would_have_built(tiny: JobSetup) -> None:
@@ -126,6 +132,25 @@ def test_nodes_are_what_a_fault_of_devices_is_about(tiny: JobSetup) -> None:
     assert (error.value.faults[0].key, error.value.faults[0].value) == ("nodes", 2)
 
 
+@pytest.mark.parametrize(
+    ("values", "nearest"),
+    [
+        ({"nodes": 1, "plan.tp": 8, "plan.pp": 2}, 2),
+        ({"nodes": 5, "plan.tp": 4, "plan.pp": 4, "plan.dp": 3}, 6),
+        ({"nodes": 2, "plan.pp": 3}, 3),
+        ({"nodes": 2, "plan.dp": 3, "plan.pp": 3}, 3),  # 9 GPUs fill no nodes
+        ({"topology": "gb200-nvl72", "nodes": 1, "plan.tp": 16, "plan.dp": 7}, 2),
+    ],
+)
+def test_the_nearest_nodes_are_filled_by_replicas(tiny: JobSetup, values: dict[str, Any], nearest: int) -> None:
+    setup = tiny.with_values({"model": "llama-2-7b", "global_batch": 144, "seq_len": 256} | values)
+    with pytest.raises(BadInput) as error:
+        prepare(setup)
+    (fault,) = (fault for fault in error.value.faults if fault.key == "nodes")
+    assert fault.nearest == nearest
+    prepare(replace(setup, values=without(setup.values, "plan.dp") | {"nodes": nearest}))
+
+
 def test_notes_of_a_reader_are_warnings_of_the_run(tiny: JobSetup) -> None:
     result = run_point(tiny.with_values({"model": "llama-2-7b", "nodes": 1, "plan.tp": 8, "plan.pp": 1}))
     assert result.inputs["settings"]["plan.dp"] == 1
@@ -158,6 +183,15 @@ def test_what_gpus_cannot_compute_is_told_by_its_setting(
     (fault,) = error.value.faults
     assert (fault.key, fault.value, fault.nearest) == (key, setup.value(key), nearest)
     prepare(setup.with_values({key: nearest}))
+
+
+def test_what_gpus_cannot_multiply_for_a_module_is_told_by_its_setting(tiny: JobSetup) -> None:
+    setup = tiny.with_values({"dtype": "fp8", "plan.module_dtypes": ["mlp:fp8_current", "attention:mxfp8"]})
+    with pytest.raises(BadInput, match="cannot run on") as error:
+        prepare(setup)
+    (fault,) = error.value.faults
+    assert (fault.key, fault.value, fault.nearest) == ("plan.module_dtypes", "attention:mxfp8", "attention:bf16")
+    prepare(setup.with_values({"plan.module_dtypes": ["mlp:fp8_current", "attention:bf16"]}))
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,8 @@ def case(model: Model, *, dtype: str = "bf16", num_devices: int = 16, **plan: An
         ({"ep": 5}, "plan.ep", 4),
         ({"ep": 3}, "plan.ep", 2),  # 3 divides the experts, but not the 16 ranks
         ({"ep": 4, "pp": 2, "etp": 4}, "plan.ep", 2),
-        ({"etp": 5, "num_devices": 10}, "plan.etp", 4),
+        ({"etp": 5, "num_devices": 10}, "plan.etp", 2),  # 4 divides the width, but not the 10 ranks
+        ({"etp": 16, "num_devices": 4}, "plan.etp", 4),
         ({"ep": 2, "tp": 8}, "plan.tp", 5),  # the shared experts are 100 wide
         ({"ep": 2, "tp": 2, "sequence_parallel": False}, "plan.sequence_parallel", True),
         ({"dropout": True}, "plan.dropout", False),

@@ -67,7 +67,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     (_DEGREES, device_faults),
     ((*_DEGREES, "plan.schedule", "plan.vpp", "global_batch", "micro_batch"), batch_faults),
     (("model", "seq_len", "micro_batch"), pass_faults),
-    ((*_DEGREES, *SHARDING_KEYS), sharding_faults),
+    ((*_DEGREES, *SHARDING_KEYS, "plan.ep", "plan.etp"), sharding_faults),
     ((*_DEGREES, *SHARDING_KEYS, "plan.schedule", "plan.vpp", "dtype"), copy_faults),
     (("dtype", "plan.gradient_dtype"), gradient_faults),
     (("model", "plan.module_dtypes", "plan.bf16_layers_at_start", "plan.bf16_layers_at_end"), module_dtype_faults),

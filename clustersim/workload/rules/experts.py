@@ -65,22 +65,26 @@ def expert_faults(case: Case) -> Iterator[Fault]:
             yield Fault(key="plan.ep", value=plan.ep, rule=rule, nearest=1)
         return
     etp, ranks = plan.etp or 1, case.replicas * plan.cp * plan.tp
+    stage = f"the {ranks} ranks of a stage, dp {case.replicas} x cp {plan.cp} x tp {plan.tp}"
     fits = [n for n in range(1, experts.num_experts + 1) if experts.num_experts % n == 0 and ranks % (n * etp) == 0]
     nearest = min(fits, key=lambda n: abs(n - plan.ep), default=1)
     if experts.num_experts % plan.ep:
         rule = f"must divide the {experts.num_experts} experts"
         yield Fault(key="plan.ep", value=plan.ep, rule=rule, nearest=nearest)
+    elif ranks % etp:
+        pass
     elif ranks % (plan.ep * etp):
-        rule = f"x etp {etp} must divide the {ranks} ranks of a stage, dp {case.replicas} x cp {plan.cp} x tp {plan.tp}"
+        rule = f"x etp {etp} must divide {stage}"
         yield Fault(key="plan.ep", value=plan.ep, rule=rule, nearest=nearest)
     elif not stages_agree(plan, dp=case.replicas):
         rule = f"must have pp first or last: ep {plan.ep} and etp {etp} divide the ranks of a stage in another way"
         yield Fault(key="plan.axis_order", value=plan.axis_order, rule=rule, nearest=("tp", "cp", "dp", "pp"))
     else:
         yield from _replicas(case, ranks // (plan.ep * etp))
-    if experts.ffn_hidden % etp:
-        widths = [n for n in range(1, etp) if experts.ffn_hidden % n == 0]
-        rule = f"must divide the width of an expert, {experts.ffn_hidden}"
+    if experts.ffn_hidden % etp or ranks % etp:
+        widths = [n for n in range(1, etp) if experts.ffn_hidden % n == 0 and ranks % n == 0]
+        whole = f"the width of an expert, {experts.ffn_hidden}" if experts.ffn_hidden % etp else stage
+        rule = f"must divide {whole}"
         yield Fault(key="plan.etp", value=etp, rule=rule, nearest=widths[-1])
     if experts.shared_ffn_hidden % plan.tp:
         widths = [n for n in range(1, plan.tp) if experts.shared_ffn_hidden % n == 0]
@@ -112,10 +116,10 @@ def _replicas(case: Case, ranks: int) -> Iterator[Fault]:
         nearest = min(fits, key=lambda n: abs(n - (plan.hsdp or 1)))
         rule = f"must divide the {ranks} ranks that hold the same experts"
         yield Fault(key="plan.hsdp", value=plan.hsdp, rule=rule, nearest=nearest)
-    for name, given in (("sync_every", plan.sync_every), ("zeropp", plan.zeropp)):
+    for name, given, nearest_value in (("sync_every", plan.sync_every, None), ("zeropp", plan.zeropp, [])):
         if given:
             rule = "is not yet supported for a model with experts"
-            yield Fault(key=f"plan.{name}", value=given, rule=rule)
+            yield Fault(key=f"plan.{name}", value=given, rule=rule, nearest=nearest_value)
 
 
 def _tokens(case: Case) -> Iterator[Fault]:

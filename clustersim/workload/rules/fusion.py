@@ -11,7 +11,7 @@ __all__ = ["fusion_notes"]
 
 
 def fusion_notes(case: Case) -> Iterator[str]:
-    """A list that differs from the default only in what the model does not have."""
+    """Chains of the list that the job does not have, and a list that leaves out no other than these."""
     model, plan = case.model, case.plan
     given, parts = set(plan.fusion), model.num_sublayers()
     has = {
@@ -27,6 +27,9 @@ def fusion_notes(case: Case) -> Iterator[str]:
         "expert_bias": model.experts is not None and model.experts.bias,
         "residual_norm": True,
     }
-    different = given ^ set(FUSED)
-    if different and not any(has[name] for name in different):
-        yield f"plan.fusion: no effect: this job has no {' and no '.join(sorted(different))} to fuse"
+    for name in sorted(given - set(FUSED)):
+        if not has[name]:
+            yield f"plan.fusion: no effect of {name}: this job has none to fuse"
+    left = set(FUSED) - given
+    if left and not any(has[name] for name in given ^ set(FUSED)):
+        yield f"plan.fusion: no effect: this job has no {' and no '.join(sorted(left))} to fuse"

@@ -39,7 +39,7 @@ def stage_faults(case: Case) -> Iterator[Fault]:
         f"most the {case.model.num_layers} layers, embedding and head"
     )
     if case.num_virtual > least and plan.pp * least <= places * ways:
-        nearest = min(places * ways // plan.pp, most or places)
+        nearest = 1 if plan.pp == 1 else min(places * ways // plan.pp, most or places)
         yield Fault(key="plan.vpp", value=plan.vpp, rule=rule, nearest=nearest)
     else:
         multiple = limits.stages_multiple

@@ -72,7 +72,7 @@ def sharding_faults(case: Case) -> Iterator[Fault]:
             nearest = min(legal, key=lambda n: abs(n - given), default=None)
             yield Fault(key=f"plan.{key}", value=given, rule=rule, nearest=nearest)
     if plan.zeropp and not (plan.fsdp or plan.zero == 3):
-        yield Fault(key="plan.zeropp", value=", ".join(plan.zeropp), rule="needs plan.zero 3", nearest=None)
+        yield Fault(key="plan.zeropp", value=", ".join(plan.zeropp), rule="needs plan.zero 3", nearest=[])
     if plan.zeropp and not plan.reshard:
         rule = "must be true with plan.zeropp, whose backward pass gathers by itself"
         yield Fault(key="plan.reshard", value=False, rule=rule, nearest=True)
@@ -81,7 +81,7 @@ def sharding_faults(case: Case) -> Iterator[Fault]:
         yield Fault(key="plan.reduce_each", value=False, rule=rule, nearest=True)
     kept = "cannot be simulated yet with pp above 1, where several micro-batches would share what is kept"
     if plan.sharding is not None:
-        for held in _holders(case):
+        for held in case.holders:
             if fault := unfit_call("plan.sharding", plan.sharding, held):
                 yield fault
                 return
@@ -98,18 +98,9 @@ def sharding_faults(case: Case) -> Iterator[Fault]:
         yield Fault(key="plan.reshard", value=False, rule=kept, nearest=True)
 
 
-def _holders(case: Case) -> Iterator[int]:
-    """Ranks that hold the same dense weights, and that hold the same experts where that is another number."""
-    plan, dense = case.plan, case.replicas * case.plan.cp
-    yield dense
-    each = plan.ep * (plan.etp or 1)
-    if case.model.experts is not None and dense * plan.tp % each == 0 and dense * plan.tp // each != dense:
-        yield dense * plan.tp // each
-
-
 def sharding_notes(case: Case) -> Iterator[str]:
     """Words on how replicas divide weights, gradients and state, where other words leave them nothing to say."""
-    plan, ranks = case.plan, case.replicas * case.plan.cp
+    plan, ranks = case.plan, max(case.holders)
     given = {name for name, default in _SHARDING.items() if getattr(plan, name) != default}
     if plan.sharding is not None:
         for name in sorted(given | ({"zero"} if plan.zero else set()) | ({"fsdp"} if plan.fsdp else set())):
@@ -135,11 +126,12 @@ def sharding_notes(case: Case) -> Iterator[str]:
             yield f"plan.zeropp: {name}: no effect with plan.zeropp_ranks {plan.zeropp_ranks} of {ranks} ranks"
     if plan.zeropp and "qgz" in plan.zeropp and plan.reduce_dtype is not None and plan.zeropp_ranks < ranks:
         yield "plan.reduce_dtype: no effect with qgz of plan.zeropp, which reduces in int4"
-    if not plan.reduce_scatter and not (splits or plan.zero):
+    if not plan.reduce_scatter and ranks > 1 and not (splits or plan.zero):
         yield "plan.reduce_scatter: no effect without plan.zero or plan.fsdp: gradients are summed by all-reduce anyway"
-    if (plan.zeropp or plan.hsdp is not None) and not plan.reduce_scatter:
+    inside = bool(plan.zeropp) or (plan.hsdp is not None and splits)
+    if inside and ranks > 1 and not plan.reduce_scatter:
         yield "plan.reduce_scatter: no effect with plan.zeropp or plan.hsdp, which reduce inside of groups"
-    if (plan.zeropp or plan.hsdp is not None) and plan.gather_blocks:
+    if inside and plan.gather_blocks:
         yield "plan.gather_blocks: no effect with plan.zeropp or plan.hsdp, which gather layers"
     if plan.zeropp and plan.per_parameter:
         yield "plan.per_parameter: no effect with plan.zeropp, which is DeepSpeed's"
@@ -163,7 +155,7 @@ def sharding_notes(case: Case) -> Iterator[str]:
         yield "plan.overlap_refresh: no effect without plan.zero 1 or 2 over replicas and plan.overlap_dp"
     if not plan.overlap_dp and ranks > 1 and splits:
         yield "plan.overlap_dp: no effect on weights and gradients that travel with the passes, layer by layer"
-    if plan.placeholders != "none" and (splits or (each and ranks > 1)):
+    if plan.placeholders != "none" and (splits or each) and min(case.holders) > 1:
         yield "plan.placeholders: no effect on gradients that travel with the passes, which are tensors of their own"
     if plan.sync_every is not None and plan.sync_ranks == 1 < ranks:
         said = {"zero": plan.zero > 0, "fsdp": plan.fsdp, "overlap_dp": not plan.overlap_dp}

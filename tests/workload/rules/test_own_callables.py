@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import clustersim as cs
 from clustersim.faults import BadInput
 from clustersim.workload.model import Model
+from clustersim.workload.shape.experts import Experts
 
 BATCH: dict[str, Any] = {"global_batch": 8, "micro_batch": 1, "seq_len": 128}
 
@@ -42,6 +44,15 @@ def test_schedules_and_shardings(llama: Model, plan: dict[str, Any], key: str, r
     (fault,) = caught.value.faults
     assert fault.key == key
     assert fault.rule.startswith(rule)
+
+
+@pytest.mark.parametrize("experts", [{"ep": 0}, {"ep": "two"}, {"etp": "two"}], ids=str)
+def test_a_strategy_waits_for_degrees_that_are_legal(llama: Model, experts: dict[str, Any]) -> None:
+    """Which ranks hold the same experts is not known before."""
+    moe = replace(llama, ffn_hidden=0, experts=Experts(num_experts=4, top_k=2, ffn_hidden=64))
+    with pytest.raises(BadInput) as caught:
+        cs.training_step(moe, cs.ParallelPlan(dp=2, sharding=one, **experts), **BATCH)
+    assert {fault.key for fault in caught.value.faults} == {f"plan.{name}" for name in experts}
 
 
 @pytest.mark.parametrize(

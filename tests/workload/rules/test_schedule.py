@@ -38,6 +38,7 @@ def faults(model: Model, **plan: Any) -> tuple[Fault, ...]:
         ({"schedule": "zb-v", "pp": 8}, {"plan.pp": 5}),
         ({"schedule": "v-min", "pp": 3, "vpp": 4}, {"plan.vpp": 2}),
         ({"schedule": "dualpipe", "pp": 12}, {"plan.pp": 10}),
+        ({"vpp": 1000}, {"plan.vpp": 1}),
     ],
 )
 def test_the_nearest_legal_values_are_legal(llama: Model, plan: dict[str, Any], nearest: dict[str, Any]) -> None:
