@@ -67,7 +67,7 @@ class Profile:
         as in a plan, where state or gradients are split by ``zero`` 1 or 2
     module_hooks : bool
         as in a plan, where weights are split by ``zero`` 3
-    repeat_heads, batch_first, flat_parameters, logged_losses, unaligned, expert_kernels
+    repeat_heads, split_projections, batch_first, flat_parameters, logged_losses, unaligned, expert_kernels
         as in a plan
     recompute_early_stop : bool
         as in a plan
@@ -114,6 +114,7 @@ class Profile:
     clip: bool = True
     update_kernels: UpdateKernels = "fused"
     repeat_heads: bool = False
+    split_projections: bool = False
     batch_first: bool = False
     flat_parameters: bool = False
     logged_losses: int = 0
@@ -164,6 +165,7 @@ class Profile:
             "launch": self.launch,
             "clip": self.clip,
             "repeat_heads": self.repeat_heads,
+            "split_projections": self.split_projections,
             "logged_losses": self.logged_losses,
             "unaligned": self.unaligned,
             "expert_kernels": self.expert_kernels,

@@ -164,6 +164,9 @@ class ParallelPlan:
         keys and values are copied for each query head that reads them, as eager models of grouped queries do; the
         attention kernel, what is kept for its backward pass and what ranks of cp exchange are then as large as without
         groups
+    split_projections : bool
+        queries, keys and values are products of their own, and so are gate and up, as models of Hugging Face and
+        torchtitan have them; the gradients of what they read are added. Megatron-LM has one matrix each
     batch_first : bool
         the residual stream has its sequences one after the other, so that what ranks of tp gather and reduce along the
         sequence is copied: PyTorch's DTensor, whose collectives work on the outermost dimension. Megatron-LM has the
@@ -297,6 +300,7 @@ class ParallelPlan:
     optimizer: str | Optimizer = "adam"
     attention: Attention = "flash"
     repeat_heads: bool = False
+    split_projections: bool = False
     batch_first: bool = False
     sequence_slices: int = 1
     placeholders: Placeholders = "none"

@@ -81,6 +81,8 @@ class Shard:
         of the model, whose features a contrastive loss compares
     repeats_heads : bool
         keys and values are copied for each query head that reads them, in front of the attention kernel
+    splits_projections : bool
+        queries, keys and values, and gate and up, are products of their own
     batch_first : bool
         what ranks gather and reduce along the sequence is copied into and out of their order
     slices : int
@@ -110,6 +112,7 @@ class Shard:
     documents: tuple[tuple[int, ...], ...] | None = None
     replicas: int = 1
     repeats_heads: bool = False
+    splits_projections: bool = False
     batch_first: bool = False
     slices: int = 1
 

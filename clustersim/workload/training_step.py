@@ -178,6 +178,7 @@ def shard_of(case: Case, plan: ParallelPlan) -> Shard:
         expert_kernels=plan.expert_kernels,
         context=case.context,
         repeats_heads=plan.repeat_heads,
+        splits_projections=plan.split_projections,
         batch_first=plan.batch_first,
         slices=plan.sequence_slices,
         replicas=case.replicas,

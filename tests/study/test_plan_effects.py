@@ -47,6 +47,7 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (True, FSDP, True),
     ],
     "plan.repeat_heads": [(True, {}, False)],
+    "plan.split_projections": [(True, {}, True)],
     "plan.batch_first": [
         (True, {}, False),
         (True, {"plan.tp": 2, "plan.sequence_parallel": False}, False),

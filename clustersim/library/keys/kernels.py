@@ -35,6 +35,9 @@ KERNEL_KEYS: Mapping[str, Key] = {
         "flash",
     ),
     "plan.repeat_heads": Key(Flag(), "keys and values are copied for each query head that reads them", False),
+    "plan.split_projections": Key(
+        Flag(), "queries, keys and values, and gate and up, are products of their own, not one each", False
+    ),
     "plan.dropout": Key(Flag(), "dropout masks are made and kept, as GPT-2 and GPT-3 train", False),
     "plan.sequence_slices": Key(
         Whole(1, 2**20), "linear attention: parts of a sequence computed one after the other, one in memory", 1

@@ -10,13 +10,13 @@ from clustersim.workload.layers.context.passes import core_backward, core_forwar
 from clustersim.workload.layers.core import Core
 from clustersim.workload.layers.kernels import (
     dropout_backward,
-    linear_weight_gradient,
     memory_pass,
     weight_gradient_nbytes,
 )
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.operators import rope_operators
 from clustersim.workload.layers.piece import Piece
+from clustersim.workload.layers.product import Product
 from clustersim.workload.layers.second_products import SECOND, attention_products
 from clustersim.workload.layers.writing import Writing
 from clustersim.workload.matrix import Matrix
@@ -97,8 +97,17 @@ def _matrices(shard: Shard) -> tuple[tuple[int, int], tuple[int, int]]:
     return (shard.model.hidden, shard.qkv_features), (shard.query_features, shard.model.hidden)
 
 
+def _products(shard: Shard, *, of_gradient: bool = False) -> tuple[Product, Product]:
+    """Of queries, keys and values, and of the output."""
+    inward = (shard.query_features, shard.key_features, shard.key_features)
+    return (
+        Product(features_in=shard.model.hidden, features_out=inward, of_gradient=of_gradient),
+        Product(features_in=shard.query_features, features_out=(shard.model.hidden,), of_gradient=of_gradient),
+    )
+
+
 def _forward(shard: Shard, core: Core) -> tuple[Piece, ...]:
-    (qkv, out), writing, name = _matrices(shard), Writing("attention"), "attention forward"
+    (qkv, out), writing, name = _products(shard), Writing("attention"), "attention forward"
     writing.product(name, shard, qkv)
     for kernel in _between(shard, passes=2):
         writing.kernels(name, kernel)
@@ -108,19 +117,19 @@ def _forward(shard: Shard, core: Core) -> tuple[Piece, ...]:
 
 
 def _backward(shard: Shard, core: Core) -> tuple[Piece, ...]:
-    (qkv, out), writing, name = _matrices(shard), Writing("attention"), "attention backward"
+    (qkv, out), writing, name = _products(shard, of_gradient=True), Writing("attention"), "attention backward"
     weights = "attention weight gradient"
     for kernel in dropout_backward(shard):
         writing.kernels(name, kernel)
-    writing.product(name, shard, out, of_gradient=True)
-    summed = bias_gradient(shard, shard.model.attention_output_bias * out[1], tokens=shard.rows)
-    writing.kernels(weights, *linear_weight_gradient(shard, *out), *summed, weight=True)
+    writing.product(name, shard, out)
+    summed = bias_gradient(shard, shard.model.attention_output_bias * shard.model.hidden, tokens=shard.rows)
+    writing.kernels(weights, *out.weight_gradients(shard), *summed, weight=True)
     writing.part(core_backward(core))
     for kernel in _between(shard, passes=3):
         writing.kernels(name, kernel)
-    writing.product(name, shard, qkv, of_gradient=True)
-    summed = bias_gradient(shard, shard.model.qkv_bias * qkv[1], tokens=shard.tokens)
-    writing.kernels(weights, *linear_weight_gradient(shard, *qkv), *summed, weight=True)
+    writing.product(name, shard, qkv)
+    summed = bias_gradient(shard, shard.model.qkv_bias * shard.qkv_features, tokens=shard.tokens)
+    writing.kernels(weights, *qkv.weight_gradients(shard), *summed, weight=True)
     return writing.pieces()
 
 

@@ -8,13 +8,13 @@ from clustersim.workload.layers.bias_gradient import bias_gradient
 from clustersim.workload.layers.block import Block, Part
 from clustersim.workload.layers.kernels import (
     dropout_backward,
-    linear_weight_gradient,
     memory_pass,
     weight_gradient_nbytes,
 )
 from clustersim.workload.layers.norm import norm_part
 from clustersim.workload.layers.operators import gate_backward, gate_forward
 from clustersim.workload.layers.piece import Piece
+from clustersim.workload.layers.product import Product
 from clustersim.workload.layers.second_products import SECOND, mlp_products
 from clustersim.workload.layers.writing import Writing
 from clustersim.workload.matrix import Matrix
@@ -25,7 +25,7 @@ __all__ = ["mlp", "mlp_kept"]
 
 
 def mlp(shard: Shard) -> Block:
-    """MLP of one layer; gate and up projection are one GEMM, bias and activation (and gate) one pass where fused."""
+    """MLP of one layer; gate and up projection are one GEMM or two; bias, activation and gate one pass where fused."""
     model, rows, w = shard.model, shard.tokens, shard.width
     wide, dtype = shard.mlp_in_features, shard.recipe.activations
     kept = mlp_kept(shard)
@@ -89,8 +89,17 @@ def _matrices(shard: Shard) -> tuple[tuple[int, int], tuple[int, int]]:
     return (shard.model.hidden, shard.mlp_in_features), (shard.ffn, shard.model.hidden)
 
 
+def _products(shard: Shard, *, of_gradient: bool = False) -> tuple[Product, Product]:
+    """Into the MLP and out of it."""
+    inward = (shard.ffn,) * (2 if shard.model.gated_mlp else 1)
+    return (
+        Product(features_in=shard.model.hidden, features_out=inward, of_gradient=of_gradient),
+        Product(features_in=shard.ffn, features_out=(shard.model.hidden,), of_gradient=of_gradient),
+    )
+
+
 def _forward(shard: Shard, activation: tuple[Kernel, ...]) -> tuple[Piece, ...]:
-    (first, second), writing, name = _matrices(shard), Writing("mlp"), "mlp forward"
+    (first, second), writing, name = _products(shard), Writing("mlp"), "mlp forward"
     writing.product(name, shard, first)
     writing.kernels(name, *activation)
     writing.product(name, shard, second)
@@ -98,15 +107,15 @@ def _forward(shard: Shard, activation: tuple[Kernel, ...]) -> tuple[Piece, ...]:
 
 
 def _backward(shard: Shard, activation: tuple[Kernel, ...]) -> tuple[Piece, ...]:
-    (first, second), writing, name = _matrices(shard), Writing("mlp"), "mlp backward"
+    (first, second), writing, name = _products(shard, of_gradient=True), Writing("mlp"), "mlp backward"
     weights, biased = "mlp weight gradient", shard.model.mlp_bias
     for kernel in dropout_backward(shard):
         writing.kernels(name, kernel)
-    writing.product(name, shard, second, of_gradient=True)
-    summed = bias_gradient(shard, biased * second[1], tokens=shard.rows)
-    writing.kernels(weights, *linear_weight_gradient(shard, *second), *summed, weight=True)
+    writing.product(name, shard, second)
+    summed = bias_gradient(shard, biased * shard.model.hidden, tokens=shard.rows)
+    writing.kernels(weights, *second.weight_gradients(shard), *summed, weight=True)
     writing.kernels(name, *activation)
-    writing.product(name, shard, first, of_gradient=True)
-    summed = bias_gradient(shard, biased * first[1], tokens=shard.tokens)
-    writing.kernels(weights, *linear_weight_gradient(shard, *first), *summed, weight=True)
+    writing.product(name, shard, first)
+    summed = bias_gradient(shard, biased * shard.mlp_in_features, tokens=shard.tokens)
+    writing.kernels(weights, *first.weight_gradients(shard), *summed, weight=True)
     return writing.pieces()

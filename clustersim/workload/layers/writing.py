@@ -31,9 +31,8 @@ class Writing:
         """Put kernels after some pieces; None: as one op with those just before. Their number."""
         return self._add(Compute(name=name, kind=self._kind, kernels=kernels), after, weight=weight)
 
-    def product(self, name: str, shard: Shard, features: tuple[int, int], *, of_gradient: bool = False) -> int:
+    def product(self, name: str, shard: Shard, product: Product) -> int:
         """Put a product that can take its tokens in parts after the last piece; its number."""
-        product = Product(features_in=features[0], features_out=features[1], of_gradient=of_gradient)
         op = Compute(name=name, kind=self._kind, kernels=product.kernels(shard))
         self._pieces.append(Piece(op=op, product=product))
         return len(self._pieces) - 1

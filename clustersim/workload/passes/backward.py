@@ -210,6 +210,8 @@ def _backward_block(
     held = block.backward_workspace
     parts = bool(full) and any(piece.product for piece in block.backward)
     come, go = parts and block.reduces and products.gather != "whole", parts and products.reduce != "whole"
+    # a sum of several products is whole or not there at all
+    go = go and not any(piece.product.sums(shard) for piece in block.backward if piece.product)
     if block.reduces and full:
         if not come:
             chain.add(gather(shard, f"{block.kind} output gradient"), layer=layer)

@@ -10,10 +10,14 @@ __all__ = ["layout_notes"]
 
 
 def layout_notes(case: Case) -> Iterator[str]:
-    """Heads that no other query head reads, and tokens that nobody gathers."""
+    """Heads that no other query head reads, matrices that read their input alone, and tokens that nobody gathers."""
     model, plan = case.model, case.plan
+    sublayers = model.num_sublayers()
     grouped = max(1, model.num_kv_heads // plan.tp) < model.num_heads // plan.tp
-    if plan.repeat_heads and not (grouped and model.num_sublayers().get("attention")):
+    if plan.repeat_heads and not (grouped and sublayers.get("attention")):
         yield f"plan.repeat_heads: no effect: {model.name} has no attention with fewer key than query heads on a rank"
+    several = bool(sublayers.get("attention")) or (model.gated_mlp and bool(sublayers.get("mlp")))
+    if plan.split_projections and not several:
+        yield f"plan.split_projections: no effect: {model.name} has no attention with keys of its own, and no gate"
     if plan.batch_first and not case.sequence_parallel:
         yield "plan.batch_first: no effect without plan.sequence_parallel and tp above 1"
