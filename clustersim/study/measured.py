@@ -13,6 +13,7 @@ from clustersim.collective.explanations import largest_payload
 from clustersim.library.topologies import communication_of, load_topology
 from clustersim.readers.collective_rows import CollectiveRow
 from clustersim.study.filled_nodes import nodes_disagree
+from clustersim.study.hardware_words import has_words
 from clustersim.study.networks import RowNetwork, network_of
 from clustersim.topology.topology import Topology
 
@@ -22,8 +23,10 @@ MACHINES: tuple[tuple[tuple[str, ...], str, dict[str, object]], ...] = (
     (("perlmutter",), "perlmutter", {}),
     (("h100", "pairwise"), "h100-pcie-pairs", {}),
     (("h100 pcie",), "h100-pcie-pairs", {}),
+    (("h800 pcie",), "h100-pcie-pairs", {}),
     (("a100", "pairwise"), "a100-pcie-pairs", {}),
-    (("a100", "pcie"), "a100-pcie-pairs", {}),
+    (("a100 pcie",), "a100-pcie-pairs", {}),
+    (("a800 pcie",), "a100-pcie-pairs", {}),
     (("gb300",), "gb300-nvl72", {}),
     (("gb200",), "gb200-nvl72", {}),
     (("gh200",), "gh200", {}),
@@ -42,6 +45,7 @@ MACHINES: tuple[tuple[tuple[str, ...], str, dict[str, object]], ...] = (
     (("h100",), "dgx-h100", {}),
     (("a800",), "hgx-a800", {}),
     (("a100", "40gb"), "dgx-a100-40gb", {}),
+    (("a100", "320gb"), "dgx-a100-40gb", {}),
     (("a100",), "dgx-a100", {}),
     (("v100-sxm3",), "dgx2-v100", {}),
     (("v100",), "dgx1-v100", {}),
@@ -50,7 +54,8 @@ MACHINES: tuple[tuple[tuple[str, ...], str, dict[str, object]], ...] = (
     (("mi300",), "hgx-mi300x", {}),
     (("mi250",), "frontier", {}),
 )
-"""Words that a description of the hardware has -> the card that stands for it and what differs; the first that fits.
+"""Words that a description of the hardware has, as :func:`clustersim.study.hardware_words.has_words` reads them -> the
+card that stands for it and what differs; the first that fits.
 
 The card of a maker's own machine stands for all boards of its kind. MI350X boards are wired as MI355X ones. Who posted
 NCCL's issue 1357 measured H800 (NVLink of 8, four ConnectX-7) in issue 1411."""
@@ -143,8 +148,7 @@ def no_card(hardware: str) -> str:
 
 
 def _card_of(hardware: str) -> tuple[str, dict[str, object]] | None:
-    text = hardware.lower()
-    return next(((card, changes) for words, card, changes in MACHINES if all(w in text for w in words)), None)
+    return next(((card, changes) for words, card, changes in MACHINES if has_words(hardware, words)), None)
 
 
 def _misfits(row: CollectiveRow) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from clustersim.faults import BadInput
 from clustersim.library.topologies import load_topology
 from clustersim.readers.step_rows import StepRow
+from clustersim.study.hardware_words import sizes_told
 from clustersim.study.networks import network_of
 from clustersim.study.steps.published_hardware import find_card
 from clustersim.study.steps.refusal import RefusedError
@@ -18,6 +19,10 @@ __all__ = ["Machine", "attention_kernels", "machine_of", "one_node"]
 
 _HELD = ("peak memory", "max_memory_allocated")
 """Metrics that are bytes of a GPU [GiB]."""
+
+
+_NOMINAL = 0.1
+"""By how much of it the memory of a card's GPU may miss a size in words, which are of 10^9 or 2^30 B."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,6 +107,7 @@ def machine_of(row: StepRow, num_ranks: int) -> tuple[Machine, list[str], bool]:
         per_node = -(-num_ranks // row.nodes)
     nodes = -(-num_ranks // per_node)
     assumptions = [f"card: {card} stands for {row.hardware}"]
+    assumptions += _other_memory(row, size)
     held, capacity = row.value if row.metric in _HELD else 0.0, one_node(row).gpus[0].memory_bytes / 2**30
     if held > capacity:
         assumptions.append(f"card: its GPUs have {capacity:.1f} GiB, less than the row says is held")
@@ -121,6 +127,15 @@ def machine_of(row: StepRow, num_ranks: int) -> tuple[Machine, list[str], bool]:
         detail = "; ".join(f"{fault.key} {fault.value} {fault.rule}" for fault in refusal.faults)
         raise RefusedError("network", detail) from None
     return machine, assumptions, known
+
+
+def _other_memory(row: StepRow, num_gpus: int) -> list[str]:
+    """That the row's words tell of GPUs with another memory than the card's, of which there are so many a node."""
+    nominal = round(one_node(row).gpus[0].memory_bytes / 2**30)
+    told = sizes_told(row.hardware)
+    if not told or any(abs(size / of - nominal) <= _NOMINAL * nominal for size in told for of in (1, num_gpus)):
+        return []
+    return [f"card: its GPUs have {nominal} GiB; published as {row.hardware!r}"]
 
 
 @cache

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 
 from clustersim.readers.step_rows import StepRow
+from clustersim.study.hardware_words import has_words
 from clustersim.study.measured import MACHINES
 from clustersim.study.steps.refusal import RefusedError
 
@@ -14,6 +16,7 @@ _PCIE = "workstation-4090"
 """A node of as many GPUs on PCIe as a row has there."""
 
 _P4: dict[str, object] = {"fabric.nic": "efa", "fabric.nics_per_node": 4, "communication.network": "efa-sendrecv"}
+_EFA: dict[str, object] = {"communication.network": "efa"}
 
 _HARDWARE: tuple[tuple[tuple[str, ...], str, dict[str, object]], ...] = (
     (("jean zay", "a100"), "jean-zay-a100", {}),
@@ -26,18 +29,28 @@ _HARDWARE: tuple[tuple[tuple[str, ...], str, dict[str, object]], ...] = (
     (("p4de",), "dgx-a100", _P4),
     (("p4d",), "dgx-a100-40gb", _P4),
     (("p3dn",), "aws-p3dn", {}),
-    (("gh200", "alps"), "gh200-quad", {}),
-    (("gh200", "jupiter"), "gh200-quad", {}),
-    (("v100", "pcie"), _PCIE, {"node.gpu": "v100-pcie", "node.p2p": True}),
+    (("p5.48xlarge",), "dgx-h100", {**_EFA, "fabric.nic": "efa-v2", "fabric.nics_per_node": 32}),
+    (("p5e.48xlarge",), "hgx-h200", {**_EFA, "fabric.nic": "efa-v2", "fabric.nics_per_node": 32}),
+    (("p5en.48xlarge",), "hgx-h200", {**_EFA, "fabric.nic": "efa-v3", "fabric.nics_per_node": 16}),
+    (("polaris",), "polaris", {}),
+    (("frontier",), "frontier", {}),
+    (("lumi", "mi250"), "frontier", {}),
+    (("selene",), "dgx-a100", {}),
+    *((("gh200", site), "gh200-quad", {}) for site in ("alps", "jupiter", "isambard")),
+    (("grace hopper",), "gh200", {}),
+    (("v100 pcie",), _PCIE, {"node.gpu": "v100-pcie", "node.p2p": True}),
     (("v100", "16gb"), "dgx1-v100", {"node.gpu": "v100-sxm2-16gb"}),
     (("h100", "nvl"), "h100-pcie-pairs", {}),
-    (("a100-sxm4-40gb (2 gpus",), "dgx-a100-40gb-2gpu", {}),
+    (("a100", "40gb", "(2 gpus"), "dgx-a100-40gb-2gpu", {}),
     (("a800", "8358"), "hgx-a800", {"host.cpu": "xeon-8358", "host.socket_link": "upi-11.2"}),
     *MACHINES,
+    (("dgx-2",), "dgx2-v100", {}),
+    (("dgx-1",), "dgx1-v100", {}),
 )
 """Words of the hardware -> card and changes, the first that fits: machines, then boards.
 
-Jean Zay's nodes have four V100 and four ports (IDRIS), half of a card's eight."""
+Jean Zay's nodes have four V100 and four ports (IDRIS), half of a card's eight. EC2's p5 and p5e have 32 ports of EFA at
+100 Gb/s, p5en 16 at 200 (EC2 User Guide). LUMI's nodes are Frontier's: four MI250X and four ports of Slingshot."""
 
 
 _ON_PCIE: tuple[tuple[tuple[str, ...], dict[str, object]], ...] = (
@@ -55,6 +68,10 @@ _ON_PCIE: tuple[tuple[tuple[str, ...], dict[str, object]], ...] = (
 """Whole words of other hardware -> what differs from a node on PCIe, whose host and network then stand for theirs."""
 
 
+_ALIKE = 0.7
+"""How alike two names must be for one to stand beside the other in a refusal: MI325X and MI355 are 0.73."""
+
+
 def find_card(row: StepRow) -> tuple[str, dict[str, object]]:
     """Card of a row's hardware, and what differs from it.
 
@@ -63,13 +80,12 @@ def find_card(row: StepRow) -> tuple[str, dict[str, object]]:
     RefusedError
         when no card stands for it
     """
-    text = row.hardware.lower()
-    found = next(((card, changes) for words, card, changes in _HARDWARE if all(w in text for w in words)), None)
+    found = next(((card, changes) for told, card, changes in _HARDWARE if has_words(row.hardware, told)), None)
+    words = re.findall(r"[a-z0-9]+", row.hardware.lower())
     if found is None:
-        words = set(re.findall(r"[a-z0-9]+", text))
-        found = next(((_PCIE, changes) for gpu, changes in _ON_PCIE if words.issuperset(gpu)), None)
+        found = next(((_PCIE, changes) for gpu, changes in _ON_PCIE if set(words).issuperset(gpu)), None)
     if found is None:
-        raise RefusedError("hardware", f"hardware {row.hardware!r}")
+        raise RefusedError("hardware", f"hardware {row.hardware!r}{_nearest(words)}")
     card, changes = found
     return card, {**changes, "node.num_gpus": _per_node(row)} if card == _PCIE else changes
 
@@ -78,3 +94,14 @@ def _per_node(row: StepRow) -> int:
     """GPUs of a node, at most eight where nodes are not told."""
     gpus = row.gpus or 1
     return -(-gpus // row.nodes) if row.nodes else min(gpus, 8)
+
+
+def _nearest(words: list[str]) -> str:
+    """GPU that has a card and whose name is most like one of the words, of the same series."""
+    tables = (*_HARDWARE, *_ON_PCIE)
+    gpus = sorted({word for told, *_ in tables for word in told if re.fullmatch(r"[a-z]+\d+[a-z]*", word)})
+    for word in words:
+        near = get_close_matches(word, [gpu for gpu in gpus if gpu[0] == word[0]], n=1, cutoff=_ALIKE)
+        if near:
+            return f"; nearest: {near[0].upper()}"
+    return ""
