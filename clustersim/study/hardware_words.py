@@ -18,7 +18,7 @@ def has_words(hardware: str, words: Iterable[str]) -> bool:
     """Whether all words are in a description of hardware.
 
     Letter case and what joins words do not count, nor where among them a size of memory stands: "H100-80GB-PCIe" has
-    "h100 pcie" and "80gb". Numbers are whole: a node of 640GB has no "40gb".
+    "h100 pcie" and "80gb". Numbers are whole: a node of 640GB has no "40gb", H200 is no "h20".
     """
     text = _normal(hardware)
     return all(re.search(_pattern(word), text) for word in words)
@@ -37,4 +37,6 @@ def _normal(text: str) -> str:
 
 @cache
 def _pattern(word: str) -> str:
-    return ("(?<![0-9])" if word[:1].isdigit() else "") + re.escape(_normal(word).strip())
+    before = "(?<![0-9])" if word[:1].isdigit() else ""
+    after = "(?![0-9])" if word[-1:].isdigit() else ""
+    return before + re.escape(_normal(word).strip()) + after

@@ -16,6 +16,9 @@ from clustersim.study.hardware_words import has_words, sizes_told
         ("DGX A100 640GB", ("a100", "40gb"), False),
         ("A100, 40 Gb/s", ("a100", "40gb"), False),
         ("A100-SXM4, PCIe Gen4", ("a100 pcie",), False),
+        ("H200", ("h20",), False),
+        ("L40S", ("l4",), False),
+        ("MI355X", ("mi355",), True),
     ],
 )
 def test_joints_case_and_sizes(hardware: str, words: tuple[str, ...], has: bool) -> None:

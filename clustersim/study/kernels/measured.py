@@ -10,6 +10,7 @@ from clustersim.hardware.gpu import GPU
 from clustersim.hardware.kernel import Kernel, KernelKind
 from clustersim.library.part import load_part
 from clustersim.readers.kernel_rows import KernelRow
+from clustersim.study.hardware_words import has_words
 from clustersim.study.kernels.launches import launches_of
 
 __all__ = ["REASONS", "MeasuredKernel", "UnusedKernel", "place"]
@@ -25,16 +26,19 @@ _MACHINES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("gh200",), "gh200"),
     (("b200",), "b200"),
     (("b300",), "b300"),
-    (("h100-sxm",), "h100-sxm"),
+    (("h100 pcie",), ""),
+    (("h100",), "h100-sxm"),
     (("h200",), "h200-sxm"),
     (("h800",), "h800-sxm"),
+    (("l40s",), "l40s"),
+    (("l40",), ""),
     (("l4",), "l4"),
     (("v100-pcie",), "v100-pcie"),
     (("mi210",), "mi210"),
     (("mi355x",), "mi355x"),
 )
-"""Words that a description of the hardware has -> the card that stands for it; the first that fits, ``MoE`` nodes of
-several GPUs left out."""
+"""Words that a description of the hardware has -> the card that stands for it, the first that fits; empty where none
+does. ``MoE`` nodes of several GPUs are left out."""
 
 _DTYPES = {
     "bf16": "bf16",
@@ -123,7 +127,7 @@ def place(rows: Iterable[KernelRow]) -> tuple[list[MeasuredKernel], list[UnusedK
 
 
 def _place(row: KernelRow) -> MeasuredKernel | str:
-    card = next((card for words, card in _MACHINES if all(word in row.hardware.lower() for word in words)), "")
+    card = next((card for words, card in _MACHINES if has_words(row.hardware, words)), "")
     dtype = _DTYPES.get(row.dtype.lower(), "")
     if row.op.startswith("MoE") or row.hardware.startswith("8x"):
         return "not one kernel of one GPU"
