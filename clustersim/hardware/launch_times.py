@@ -44,6 +44,8 @@ class LaunchTimes:
         a launch of a captured CUDA graph, however many kernels it holds [s]
     wait : float
         from the end of what the device does until a host that waits for it goes on [s]
+    collection : float
+        a collection of all garbage of a process in Python, which looks at every object of its libraries [s]
 
     Raises
     ------
@@ -66,6 +68,7 @@ class LaunchTimes:
     entry: Annotated[float, Unit("s")]
     graph: Annotated[float, Unit("s")]
     wait: Annotated[float, Unit("s")]
+    collection: Annotated[float, Unit("s")]
 
     def __post_init__(self) -> None:
         require_not_negative(self, *(field.name for field in fields(self)))

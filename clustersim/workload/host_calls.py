@@ -16,6 +16,7 @@ from clustersim.workload.layers.loss import LOSS
 from clustersim.workload.op import Collective, Compute, HostLaunch, Op
 
 __all__ = [
+    "COLLECTIONS",
     "LAUNCHES",
     "WAITS",
     "Calls",
@@ -38,16 +39,22 @@ _IN_LAYER = ("tp", "cp", "ep")
 _BY_LAYERS = ("layers", "modules")
 _KINDS = (
     *("forward", "backward", "experts", "experts_backward", "hooks", "hooks_backward"),
-    *("operators", "collectives", "compiled", "entries", "graphs", "waits"),
+    *("operators", "collectives", "compiled", "entries", "graphs", "waits", "collections"),
 )
 """Kinds of calls as :class:`HostLaunch` names them, in the order of the columns."""
 
 WAITS = _KINDS.index("waits")
+COLLECTIONS = _KINDS.index("collections")
 
 
 def num_launches(arrays: Arrays) -> NDArray[np.int64]:
-    """Kernels of each op, shape (n,); a collective or message is one."""
-    of = [sum(map(_issued, op.kernels)) + _looped(op.kernels) if isinstance(op, Compute) else 1 for op in arrays.ops]
+    """Kernels of each op, shape (n,); a collective or message is one, what the host does by itself none."""
+    of = [
+        sum(map(_issued, op.kernels)) + _looped(op.kernels)
+        if isinstance(op, Compute)
+        else int(not isinstance(op, HostLaunch))
+        for op in arrays.ops
+    ]
     return np.array(of, dtype=np.int64)[arrays.op]
 
 
@@ -130,6 +137,8 @@ def _calls(op: Op, phase: str, launching: Launching, *, captured: bool, again: b
     if isinstance(op, Collective):
         with_product = op.axis == "tp" and (again or op.kind == "all_to_all") and not captured
         return _row({"collectives": not (again or (captured and op.axis in _IN_LAYER)), where: -int(with_product)})
+    if isinstance(op, HostLaunch):
+        return _row({})
     if not isinstance(op, Compute):
         return _row({"operators": 1})
     if captured:

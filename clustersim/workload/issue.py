@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from clustersim.workload.arrays import Arrays
 from clustersim.workload.host_calls import (
+    COLLECTIONS,
     WAITS,
     Calls,
     Launching,
@@ -27,6 +28,9 @@ from clustersim.workload.program import Program
 
 __all__ = ["issue"]
 
+_PASSES = {"forward": 1, "backward": 2, "optimizer": 3}
+"""Phases of a program whose names DeepSpeed's engine has methods for."""
+
 
 def issue(
     program: Program,
@@ -38,6 +42,8 @@ def issue(
     waits_in_layers: bool = False,
     waits_for_messages: bool = False,
     waits_for_kernels: bool = False,
+    collects: bool = False,
+    collects_in_steps: bool = True,
 ) -> None:
     """Append the host's ops to a whole program, in place.
 
@@ -87,13 +93,19 @@ def issue(
         the host waits for all that it has issued before it issues more, and once for each kernel: the calls of a pass,
         which then run beside nothing, stand before its kernels in one op. Messages that stand next to each other are
         still posted together, as a pair of stages must, and gradients are reduced where the program has it
+    collects : bool
+        the host collects Python's garbage before and after each forward pass, backward pass and step of a micro-batch,
+        as DeepSpeed does to report memory (``memory_breakdown``)
+    collects_in_steps : bool
+        also around updates, which are the GPU's
 
     References
     ----------
     Megatron-LM, ``megatron/core/model_parallel_config.py`` (``batch_p2p_sync``), ``core/optimizer/clip_grads.py`` (the
     norm is read with ``item()``), ``core/transformer/moe/token_dispatcher.py`` (counts of tokens are read before they
     are sent). microsoft/Megatron-DeepSpeed, ``megatron/model/transformer.py``, ``ParallelTransformerLayer.forward``;
-    pytorch/pytorch issues 120996 and 190217 (tensors of a number synchronise).
+    pytorch/pytorch issues 120996 and 190217 (tensors of a number synchronise). DeepSpeed, ``runtime/engine.py``
+    (``forward``, ``backward``, ``step``) and ``runtime/utils.py``, ``see_memory_usage``.
     """
     arrays = program.arrays()
     if launching == "none" or not len(arrays):
@@ -107,6 +119,8 @@ def issue(
         groups = issue_groups(arrays, stops, apart=waits_for_messages)
         host = _ahead(arrays, groups, launching, captured, hooked=hooked)
     host.calls[host.opening] += _entered(arrays, groups, launching, captured)
+    if collects:
+        host.calls[host.opening, COLLECTIONS] += _collections(arrays, groups, in_steps=collects_in_steps)
     lead = groups.lead[host.group]
     rows = np.concatenate([arrays.phase[lead][:, None], host.calls], axis=1)
     kinds, which = np.unique(rows, axis=0, return_inverse=True)
@@ -130,6 +144,25 @@ def _entered(arrays: Arrays, groups: IssueGroups, launching: Launching, captured
         replayed = entered & np.logical_or.reduceat(captured[groups.order], groups.begin[:-1])
         calls = calls + replayed[:, None] * graph_calls()
     return calls
+
+
+def _collections(arrays: Arrays, groups: IssueGroups, *, in_steps: bool) -> NDArray[np.int64]:
+    """Collections of garbage before each group, shape (g,): one behind each pass, one ahead of the next.
+
+    A micro-batch whose backward pass is followed by another one's forward pass has a step of its own in between, which
+    updates nothing. The first pass comes behind the last update.
+    """
+    phases = np.array([_PASSES.get(name, 0) for name in arrays.phases])[arrays.phase[groups.lead]]
+    passes = np.flatnonzero(phases)
+    found = np.zeros(len(groups), dtype=np.int64)
+    before = np.roll(phases[passes], 1)
+    enters = np.flatnonzero(before != phases[passes])
+    forward, backward = phases[passes] == _PASSES["forward"], before == _PASSES["backward"]
+    number = np.where(forward & backward, 4, 2)
+    if not in_steps:
+        number[(phases[passes] == _PASSES["optimizer"]) | (before == _PASSES["optimizer"])] = 0
+    found[passes[enters]] = number[enters]
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

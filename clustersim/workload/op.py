@@ -197,6 +197,8 @@ class HostLaunch:
         kernels of compiled graphs, entries into these, and captured graphs
     waits : int
         times that the host has waited for the device before
+    collections : int
+        of Python's garbage
     """
 
     name: str
@@ -213,6 +215,7 @@ class HostLaunch:
     entries: int = 0
     graphs: int = 0
     waits: int = 0
+    collections: int = 0
     category: Literal["launch"] = "launch"
 
 

@@ -228,6 +228,9 @@ class ParallelPlan:
     wait_kernels : bool
         with ``launch``: the host waits for each kernel, collective and message before it issues the next, as under
         ``CUDA_LAUNCH_BLOCKING``
+    memory_breakdown : bool
+        with ``launch``: the host collects Python's garbage six times a micro-batch, as under DeepSpeed's
+        ``memory_breakdown``
     clip : bool
         gradients are clipped by their norm
     gradient_passes : tuple[str, ...]
@@ -323,6 +326,7 @@ class ParallelPlan:
     module_hooks: bool = False
     wait_messages: bool = False
     wait_kernels: bool = False
+    memory_breakdown: bool = False
     clip: bool = True
     gradient_passes: tuple[GradientPass, ...] = ()
     offload: OffloadPolicy | None = None

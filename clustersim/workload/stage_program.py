@@ -166,6 +166,8 @@ def stage_program(
         waits_in_layers=plan.wait_layers,
         waits_for_messages=plan.wait_messages,
         waits_for_kernels=plan.wait_kernels,
+        collects=plan.memory_breakdown,
+        collects_in_steps=plan.offload is None,
     )
     if plan.checkpoint is not None:
         write_saves(program, plan.checkpoint, [step.turn for step in steps], states)

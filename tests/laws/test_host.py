@@ -14,6 +14,7 @@ import clustersim as cs
 from clustersim.analysis.breakdown import breakdown
 from clustersim.hardware.launch_times import LaunchTimes
 from clustersim.workload.host_calls import LAUNCHES
+from clustersim.workload.offload import OffloadPolicy
 
 HOSTS = [launching for launching in LAUNCHES if launching != "none"]
 NOTHING = dict.fromkeys((field.name for field in fields(LaunchTimes)), 0.0)
@@ -55,6 +56,18 @@ def test_a_host_that_is_never_late_costs_its_first_call() -> None:
     plain, issued = step_ns(host(), job()), step_ns(host(operator=call, operator_backward=call), job(launch="eager"))
     # the embedding's kernels are issued together: look-up, and what adds positions
     assert plain + 1 <= issued <= plain + 3 * 100
+
+
+@pytest.mark.parametrize("policy", [None, OffloadPolicy()])
+def test_garbage_holds_up_a_step_where_nothing_runs_ahead(policy: OffloadPolicy | None) -> None:
+    """A host that waits for each kernel stands still for all of them, one that runs ahead for no more."""
+    for wait in (True, False):
+        plan = {"launch": "layers", "wait_kernels": wait, "offload": policy}
+        plain, collects = (
+            step_ns(host(collection=1e-3), job(**plan, memory_breakdown=on), steps=1) for on in (False, True)
+        )
+        spent = (collects - plain) / 48e6  # 8 micro-batches, 6 times 1 ms
+        assert spent == pytest.approx(1, rel=1e-3) if wait else 0.05 < spent <= 1.001
 
 
 def test_a_host_that_waits_for_kernels_adds_its_calls_to_them() -> None:

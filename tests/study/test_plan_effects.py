@@ -115,6 +115,7 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (True, {"plan.launch": "modules", "plan.pp": 2}, True),
     ],
     "plan.wait_kernels": [(True, {}, False), (True, {"plan.launch": "modules"}, True)],
+    "plan.memory_breakdown": [(True, {}, False), (True, {"plan.launch": "modules"}, True)],
     "plan.launch": [("eager", {}, True)],
     "plan.fusion": [
         (("loss", "gradients", "bias"), {}, False),

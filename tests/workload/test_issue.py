@@ -14,6 +14,7 @@ from clustersim.workload.issue import issue
 from clustersim.workload.job import Job
 from clustersim.workload.layers.dispatch import ROUTING_MAPS, TOKEN_COUNTS
 from clustersim.workload.model import Model
+from clustersim.workload.offload import OffloadPolicy, Zero3Offload
 from clustersim.workload.op import Collective, Compute, HostLaunch
 from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.program import Program
@@ -21,7 +22,7 @@ from clustersim.workload.training_step import training_step
 
 HOSTS = [launching for launching in LAUNCHES if launching != "none"]
 KINDS = ("forward", "backward", "experts", "experts_backward", "operators", "collectives", "compiled", "entries")
-KINDS += ("graphs", "waits", "hooks", "hooks_backward")
+KINDS += ("graphs", "waits", "hooks", "hooks_backward", "collections")
 PLANS: list[dict[str, Any]] = [
     {"dp": 2},
     {"dp": 2, "fsdp": True, "recompute": "full"},
@@ -293,6 +294,21 @@ def test_a_host_that_waits_in_layers_stops_before_each_mlp(gpt: Model) -> None:
             for j, op in enumerate(ops[: awaited + 1])
             if isinstance(op, Compute) and arrays.phases[arrays.phase[j]] == "forward"
         )
+
+
+@pytest.mark.parametrize("policy", [None, Zero3Offload()])
+@pytest.mark.parametrize("plan", [{}, {"recompute": "full", "wait_kernels": True}])
+def test_garbage_is_collected_six_times_a_micro_batch(
+    gpt: Model, plan: dict[str, Any], policy: OffloadPolicy | None
+) -> None:
+    """DeepSpeed, runtime/engine.py: before and after forward, backward and step."""
+    whole, plain = (
+        step(gpt, dp=1, launch="layers", offload=policy, **plan, memory_breakdown=on).programs[0]
+        for on in (True, False)
+    )
+    told = calls(whole)
+    assert told["collections"] == 6 * 8 * whole.arrays().period
+    assert {**told, "collections": 0} == {**calls(plain), "collections": 0}
 
 
 def test_hooks_go_around_what_has_weights_each_time_that_it_runs(gpt: Model) -> None:

@@ -45,6 +45,7 @@ def launch_cost(op: HostLaunch, cpu: CPU, slowdown: float) -> LocalCost:
         ("entry", op.entries),
         ("graph", op.graphs),
         ("wait", op.waits),
+        ("collection", op.collections),
     )
     seconds: dict[Provenance, float] = {}
     for name, calls in spent:

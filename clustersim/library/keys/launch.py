@@ -28,5 +28,8 @@ LAUNCH_KEYS: Mapping[str, Key] = {
     "plan.module_hooks": Key(Flag(), "Python is called around each module, as by DeepSpeed's ZeRO-3", False),
     "plan.wait_messages": Key(Flag(), "the host waits for the messages between stages that it posts", False),
     "plan.wait_kernels": Key(Flag(), "the host waits for each kernel that it issues", False),
+    "plan.memory_breakdown": Key(
+        Flag(), "the host collects Python's garbage around each pass and step, as DeepSpeed to report memory", False
+    ),
 }
 """By dotted name."""

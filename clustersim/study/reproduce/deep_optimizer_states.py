@@ -2,7 +2,8 @@
 
 The log of the sample has timers around forward, backward and step, and prints iterations that are longer than their
 sum: by 0.55 s with ZeRO-3 and 0.83 s with interleaving. Its time stamps show where these are: ``memory_breakdown`` of
-the configuration makes DeepSpeed collect Python's garbage six times a step, 0.09 and 0.14 s each.
+the configuration makes DeepSpeed collect Python's garbage six times a step, 0.09 and 0.14 s each, outside of its
+timers. So iterations are simulated with ``memory_breakdown``, and what its timers tell without.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ _ZERO_3, _INTERLEAVED = "zero-3-offload-7b", "deep-optimizer-states-7b"
 _NAMES = {_ZERO_3: "ZeRO-3 offload", _INTERLEAVED: "interleaved"}
 _GIB = 2**30
 
+_TIMED = {"plan.memory_breakdown": False}
 _GARBAGE = (
-    "0.83 of the 6.80 s are six collections of Python's garbage, which memory_breakdown in the configuration asks "
-    "for; they are not simulated, and the sum of the sample's timers is held beside it"
+    "the backward pass with ZeRO-3 takes 11 % longer here and all of the interleaved step 8 % less by the sample's "
+    "timers, and its collections of garbage took half as long again in the interleaved run as in the other"
 )
 _BUCKETS = (
     "ZeRO-3's bucket of 5e8 gradients (0.9 GiB) and the fp64 copies of its norm are not simulated, nor what PyTorch's "
@@ -38,12 +40,21 @@ def _step(runs: Runs, job: str) -> float:
     return float(runs.step(job)["step_time_s"])
 
 
+def _timers(runs: Runs, job: str) -> float:
+    """The step by the sample's timers [s]."""
+    return float(runs.step(job, _TIMED)["step_time_s"])
+
+
 def _phase(runs: Runs, job: str, phase: str) -> float:
-    return float(runs.step(job)["phases_s"][phase])
+    return float(runs.step(job, _TIMED)["phases_s"][phase])
 
 
 def _gain(runs: Runs) -> float:
     return _step(runs, _ZERO_3) / _step(runs, _INTERLEAVED)
+
+
+def _gain_of_timers(runs: Runs) -> float:
+    return _timers(runs, _ZERO_3) / _timers(runs, _INTERLEAVED)
 
 
 def _updates(runs: Runs) -> float:
@@ -107,7 +118,7 @@ DEEP_OPTIMIZER_STATES = System(
         _sample(_ZERO_3, "forward", 0.20),
         _sample(_ZERO_3, "backward", 4.76),
         _sample(_ZERO_3, "update", 3.95),
-        _sample(_INTERLEAVED, "iteration", 6.80, _GARBAGE),
+        _sample(_INTERLEAVED, "iteration", 6.80),
         _sample(_INTERLEAVED, "forward", 0.21),
         _sample(_INTERLEAVED, "backward", 1.55),
         _sample(_INTERLEAVED, "update", 4.19),
@@ -118,7 +129,7 @@ DEEP_OPTIMIZER_STATES = System(
             grade="D",
             tolerance=0.15,
             job=_INTERLEAVED,
-            simulated=partial(_step, job=_INTERLEAVED),
+            simulated=partial(_timers, job=_INTERLEAVED),
         ),
         Quantity(
             name="gain of the iteration",
@@ -137,7 +148,7 @@ DEEP_OPTIMIZER_STATES = System(
             grade="D",
             tolerance=0.15,
             job=_INTERLEAVED,
-            simulated=_gain,
+            simulated=_gain_of_timers,
         ),
         Quantity(
             name="update, interleaved against ZeRO-3, subgroups of 10M",

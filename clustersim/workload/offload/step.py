@@ -10,7 +10,7 @@ from clustersim.workload.offload.gradient_path import gradient_path
 from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.offload.update import Updated, write_updates
-from clustersim.workload.op import Delay
+from clustersim.workload.op import Delay, HostLaunch
 from clustersim.workload.passes.fragment import stream_of
 from clustersim.workload.pipeline import Trail
 from clustersim.workload.plan import ParallelPlan
@@ -117,6 +117,9 @@ def write_offloaded(
             for op in (*path.leave, *path.arrive):
                 ops = [program.add(op, stream=stream_of(op), after=ops, phase="optimizer")]
         gathered[subgroup.index] = ops
+    collects = plan.memory_breakdown and plan.launch != "none"
+    # two collections when the passes are through, two before the next: of the thread that updates
+    collection = HostLaunch(name="collect garbage", kind=plan.launch, collections=2) if collects else None
     updated = write_updates(
         program,
         policy,
@@ -129,9 +132,12 @@ def write_offloaded(
         clip=plan.clip,
         step=step,
         exits=[*trail.exits, *shared],
+        opening=collection,
     )
     marker = Delay(name="updated", kind="barrier", measured_ns=0, category="host")
     ends = sorted({op for ops in updated.last.values() for op in ops})
+    if collection is not None:
+        ends = [program.add(collection, stream="cpu", after=ends, phase="optimizer")]
     done = program.add(marker, stream="updated", after=ends, phase="optimizer")
     return OffloadedStep(policy=policy, subgroups=subgroups, gathered=gathered, updated=updated, done=done)
 

@@ -10,6 +10,7 @@ from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.offload.subgroup import Subgroup
 from clustersim.workload.offload.turns import Turns
 from clustersim.workload.offload.update_phase import UpdatePhase
+from clustersim.workload.op import Op
 from clustersim.workload.optimizers.rule import Optimizer
 from clustersim.workload.optimizers.separate import UpdateKernels
 from clustersim.workload.precision import Recipe
@@ -51,6 +52,7 @@ def write_updates(
     clip: bool,
     step: int,
     exits: Sequence[int],
+    opening: Op | None = None,
 ) -> Updated:
     """Append the updates of a stage in the policy's order.
 
@@ -80,6 +82,8 @@ def write_updates(
         of the policy's period
     exits : Sequence[int]
         last ops of the passes, and sums of gradients behind them
+    opening : Op, optional
+        what the thread that updates does first when all gradients are there
 
     Raises
     ------
@@ -108,6 +112,8 @@ def write_updates(
         release = policy.depends(subgroup)
         turns.begin(policy.window(subgroup))
         if release == "norm" and not barrier:
+            if opening is not None:
+                everything = [phase.add(opening, everything, stream="cpu")]
             barrier = [turns.barrier(everything, sum(s.parameters for s in subgroups) if clip else 0)]
         after = {"norm": barrier, "gradient": gathered[index], "previous step": ()}[release]
         late = release == "previous step"

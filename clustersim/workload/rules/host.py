@@ -47,7 +47,7 @@ def host_faults(case: Case) -> Iterator[Fault]:
 def host_notes(case: Case) -> Iterator[str]:
     """Settings without effect."""
     plan = case.plan
-    for name in ("wait_norm", "wait_layers", "module_hooks", "wait_messages", "wait_kernels"):
+    for name in ("wait_norm", "wait_layers", "module_hooks", "wait_messages", "wait_kernels", "memory_breakdown"):
         if getattr(plan, name) and plan.launch == "none":
             yield f"plan.{name}: no effect without plan.launch"
     if plan.gradient_passes and plan.offload is not None:

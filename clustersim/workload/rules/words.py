@@ -28,7 +28,7 @@ __all__ = ["word_faults"]
 
 
 _AXES = ("tp", "cp", "dp", "pp")
-_HOST_FLAGS = ("wait_norm", "wait_layers", "module_hooks", "wait_messages", "wait_kernels", "clip")
+_HOST_FLAGS = ("wait_norm", "wait_layers", "module_hooks", "wait_messages", "wait_kernels", "memory_breakdown", "clip")
 _SHARDING_FLAGS = (
     "fsdp",
     "reshard",

@@ -50,6 +50,8 @@ def test_faults(plan: dict[str, Any], faults: list[tuple[str, object]]) -> None:
         ({"module_hooks": True, "launch": "eager"}, []),
         ({"wait_layers": True, "launch": "layers"}, []),
         ({"wait_kernels": True}, ["plan.wait_kernels"]),
+        ({"memory_breakdown": True}, ["plan.memory_breakdown"]),
+        ({"memory_breakdown": True, "launch": "layers"}, []),
         ({"wait_kernels": True, "launch": "eager"}, []),
         ({"wait_messages": True, "wait_norm": True, "launch": "eager", "pp": 2}, []),
     ],
