@@ -10,6 +10,7 @@ from clustersim.study.steps.bridge_recipes import BRIDGE_RECIPES
 from clustersim.study.steps.expert_recipes import EXPERT_RECIPES
 from clustersim.study.steps.gpt_recipes import GPT_RECIPES
 from clustersim.study.steps.graph_recipes import GRAPH_RECIPES
+from clustersim.study.steps.nemo_recipes import NEMO_RECIPES
 from clustersim.study.steps.offload_recipes import OFFLOAD_RECIPES
 from clustersim.study.steps.primus_recipes import PRIMUS_RECIPES
 from clustersim.study.steps.recipe import LAYOUT, Recipe
@@ -83,5 +84,6 @@ _RECIPES: tuple[Recipe, ...] = (
     *GRAPH_RECIPES,
     *OFFLOAD_RECIPES,
     *AUTOMODEL_RECIPES,
+    *NEMO_RECIPES,
 )
 """In the order in which they fill."""

@@ -20,7 +20,7 @@ _SOURCES: tuple[tuple[str, str], ...] = (
     ("readme table, january 2021", "megatron-2021"),
     ("activation recomputation", "megatron-2022"),
     ("automodel", "fsdp2-2024"),
-    ("nemo", "nemo-2024"),
+    ("nemo", "nemo"),
     ("megascale", "megatron-core-2024"),
     ("simumax", "megatron-core-2025"),
     ("llama 3 herd", "llama-3-2024"),
@@ -40,7 +40,7 @@ _FRAMEWORKS: tuple[tuple[str, str], ...] = (
     ("neox", "megatron-deepspeed-2022"),
     ("megatron bridge", "megatron-bridge-2025"),
     ("megatron-bridge", "megatron-bridge-2025"),
-    ("nemo ", "nemo-2024"),
+    ("nemo ", "nemo"),
     ("megatron", "megatron"),
     ("primus", "primus-2025"),
     ("llm-foundry", "llm-foundry-2023"),
@@ -68,6 +68,7 @@ _BY_YEAR: dict[str, tuple[tuple[int, str], ...]] = {
     ),
     "deepspeed": ((2022, "deepspeed-zero3-2022"), (_LATER, "deepspeed-huggingface-2024")),
     "fsdp": ((2023, "fsdp-2023"), (_LATER, "fsdp-2024")),
+    "nemo": ((2024, "nemo-2024"), (_LATER, "nemo-2025")),
     "pytorch": ((2022, "pytorch-eager-2024"), (_LATER, "pytorch-2024")),
 }
 """Framework -> last year and profile, in order; a row without a year has that of 2024.
