@@ -90,21 +90,27 @@ def _figures(figures: Mapping[str, Mapping[str, float | None]]) -> str:
     rows = [("", "baseline", "candidate", "delta", "ratio")]
     for name, pair in figures.items():
         if pair["baseline"] or pair["candidate"]:
-            delta, ratio = pair["delta"], pair["ratio"]
+            told, ratio = _amount if name.startswith("peak_memory_bytes.") else _figure, pair["ratio"]
             rows.append(
                 (
                     name,
-                    _figure(pair["baseline"]),
-                    _figure(pair["candidate"]),
-                    "-" if delta is None else f"{delta:+.4g}",
+                    told(pair["baseline"]),
+                    told(pair["candidate"]),
+                    told(pair["delta"], sign="+"),
                     "-" if ratio is None else f"{ratio:.3f}",
                 )
             )
     return table(rows, indent="", right=(1, 2, 3, 4))
 
 
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+def _figure(value: float | None, sign: str = "") -> str:
+    return "-" if value is None else f"{value:{sign},}" if isinstance(value, int) else f"{value:{sign}.4g}"
+
+
+def _amount(value: float | None, sign: str = "") -> str:
+    from clustersim.analysis.report import bytes_text
+
+    return "-" if value is None else f"{'+' if sign and value >= 0 else ''}{bytes_text(value)}"
 
 
 def _short(value: Any) -> str:

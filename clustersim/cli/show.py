@@ -11,7 +11,15 @@ from cyclopts import Parameter
 from clustersim.cli.fields import dotted_lines, plain_fields
 from clustersim.cli.output import OK, pairs, print_json
 from clustersim.cli.quantities import quantities
-from clustersim.cli.shown_cards import shown_any_part, shown_graph, shown_job, shown_model, shown_part, shown_profile
+from clustersim.cli.shown_cards import (
+    shown_any_part,
+    shown_graph,
+    shown_job,
+    shown_model,
+    shown_part,
+    shown_profile,
+    shown_residual,
+)
 from clustersim.cli.shown_keys import show_keys
 from clustersim.cli.shown_topology import shown_topology, topology_text
 
@@ -26,13 +34,13 @@ def show(
     settings: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
-    """Show all settings, or one model, graph, topology, job, profile or part.
+    """Show all settings, or one model, graph, topology, job, profile, residual or part.
 
     Parameters
     ----------
     kind
-        keys, model, graph, topology, job, profile, or a kind of part: gpu, kernels, cpu, superchip, link, nic, switch,
-        drive, communication, transport
+        keys, model, graph, topology, job, profile, residual, or a kind of part: gpu, kernels, cpu, superchip, link,
+        nic, switch, drive, communication, transport
     name
         a card or a file; for a model also a Hugging Face config.json, for a graph also a table of ops; of keys one, or
         a table of them as plan.offload; all keys when left out
@@ -51,6 +59,7 @@ def show(
         "topology": lambda text: shown_topology(text, settings),
         "job": shown_job,
         "profile": shown_profile,
+        "residual": shown_residual,
         **{part: lambda text: shown_part(kind, text, told) for part, folder in KINDS.items() if "parts" in folder},
         "part": lambda text: shown_any_part(text, told),
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 from clustersim.cli.fields import plain_fields
 
-__all__ = ["shown_any_part", "shown_graph", "shown_job", "shown_model", "shown_part", "shown_profile"]
+__all__ = ["shown_any_part", "shown_graph", "shown_job", "shown_model", "shown_part", "shown_profile", "shown_residual"]
 
 
 def shown_model(name: str) -> dict[str, Any]:
@@ -81,6 +81,14 @@ def shown_profile(name: str) -> dict[str, Any]:
     from clustersim.study.profile import load_profile
 
     shown: dict[str, Any] = plain_fields(load_profile(name))
+    return shown
+
+
+def shown_residual(name: str) -> dict[str, Any]:
+    """What simulated steps miss: its numbers and their sources."""
+    from clustersim.analysis.step_residual import load_step_residual
+
+    shown: dict[str, Any] = plain_fields(load_step_residual(name))
     return shown
 
 

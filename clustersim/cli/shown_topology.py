@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from clustersim.cli.fields import dotted_lines
-from clustersim.cli.output import pairs
+from clustersim.cli.output import WIDTH, pairs
 
 __all__ = ["shown_topology", "topology_text"]
 
-_TIMES = {"drive": "a drive's time", "cores": "its cores' time"}
+_TIMES = dict.fromkeys(("drive", "cores"), "its time")
 """What resources have that are asked for time and not for bytes."""
 
 
@@ -79,29 +79,38 @@ def topology_text(answer: Mapping[str, Any]) -> str:
     and tables of links give them."""
     from clustersim.analysis.report import table
 
-    rows = [("names", "count", "kind", "capacity", "latency", "")]
+    rows = [("count", "kind", "capacity", "latency", "links")]
     for listed in answer["names"]:
-        remarks = [f"{listed['num_links']} links each"] if listed["num_links"] > 1 else []
-        if listed["num_names"] > listed["count"]:
-            remarks.append(f"of {listed['num_names']:,} such names")
+        of = f" of {listed['num_names']:,}" if listed["num_names"] > listed["count"] else ""
         rows.append(
             (
-                listed["names"],
-                f"{listed['count']:,}",
+                f"{listed['count']:,}{of}",
                 listed["kind"],
                 listed["capacity_text"],
                 listed["latency_text"],
-                "; ".join(remarks),
+                f"{listed['num_links']:,}",
             )
         )
+    names = ["names", *(listed["names"] for listed in answer["names"])]
+    lines = _behind(names, table(rows, indent="", right=(0, 2, 3, 4)).splitlines())
     about = {key: value for key, value in answer.items() if key not in ("names", "resources", "notes", "sources")}
     after = {key: answer[key] for key in ("notes", "sources")}
     return "\n".join(
         [
             pairs(dotted_lines(about)),
             "",
-            table(rows, indent="", right=(1, 3, 4)),
+            *lines,
             "",
             pairs(dotted_lines(after)),
         ]
     )
+
+
+def _behind(names: Sequence[str], lines: Sequence[str]) -> Iterator[str]:
+    """Lines behind the names that they are about; a name that leaves its line no room stands above it."""
+    room = WIDTH - 2 - max(map(len, lines))
+    column = max((len(name) for name in names if len(name) <= room), default=0)
+    for name, line in zip(names, lines, strict=True):
+        if len(name) > column:
+            yield name
+        yield f"{name if len(name) <= column else '':<{column}}  {line}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clustersim.cli.output import BAD_INPUT, FAILED, OK, num_cores, print_json, progress, written_text
+from clustersim.cli.output import BAD_INPUT, FAILED, OK, WIDTH, num_cores, print_json, progress, written_text
 
 if TYPE_CHECKING:
     from clustersim.faults import Fault
@@ -103,15 +103,14 @@ def _text(rows: Sequence[Mapping[str, Any]]) -> str:
 
     keys = list(rows[0]["point"])
     unit = next((unit_of_speed(row) for row in rows if row["status"] != "bad_input"), "tokens")
-    lines = [[*keys, "status", "step", f"{unit}/s/GPU", "MFU", "peak"]]
+    lines = [["status", "step", f"{unit}/s/GPU", "MFU", "peak"]]
+    points = [[_value(row["point"][key]) for key in keys] for row in rows]
     for row in rows:
-        point = [_value(row["point"][key]) for key in keys]
         if row.get("step_time_s") is None:
-            lines.append([*point, row["status"], "", "", "", ""])
+            lines.append([row["status"], "", "", "", ""])
             continue
         lines.append(
             [
-                *point,
                 row["status"],
                 seconds_text(row["step_time_s"]),
                 f"{row[f'{unit}_per_s_per_gpu'] or 0:,.0f}",
@@ -119,7 +118,13 @@ def _text(rows: Sequence[Mapping[str, Any]]) -> str:
                 bytes_text(row["peak_memory_bytes"]["gpu"]),
             ]
         )
-    return "\n".join([table(lines, right=range(len(keys) + 1, len(keys) + 5)), *_reasons(rows), *_warnings(rows)])
+    body = [point + line for point, line in zip(points, lines[1:], strict=True)]
+    right = range(len(keys) + 1, len(keys) + 5)
+    drawn = table([keys + lines[0], *body], right=right)
+    last = [key.rpartition(".")[2] for key in keys]
+    if max(map(len, drawn.splitlines())) > WIDTH and len({*last, *lines[0]}) == len(last + lines[0]):
+        drawn = table([last + lines[0], *body], right=right)
+    return "\n".join([drawn, *_reasons(rows), *_warnings(rows)])
 
 
 def _reasons(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -112,7 +112,15 @@ class TestShow:
         assert call("show", "gpu", "h100-sxm", "--json").json["tensor_flop_per_s"]["bf16"] == 989.4e12
 
     @pytest.mark.parametrize(
-        "shown", [("gpu", "h100-sxm"), ("communication", "nccl-h100"), ("job", "llama-2-7b-tp8-dp2"), ("model", "gpt2")]
+        "shown",
+        [
+            ("gpu", "h100-sxm"),
+            ("communication", "nccl-h100"),
+            ("job", "llama-2-7b-tp8-dp2"),
+            ("model", "gpt2"),
+            ("topology", "dgx-h100"),
+            ("topology", "frontier"),
+        ],
     )
     def test_a_card_fits_eighty_columns(self, call: Callable[..., Any], shown: tuple[str, str]) -> None:
         assert max(map(len, call("show", *shown).out.splitlines())) <= 80
@@ -137,7 +145,7 @@ class TestShow:
         text = call(*tokens).out
         assert re.search(r"^node\{0\.\.2047\}/nic\{0\.\.7\}\.tx +16,384  nic +48 GB/s", text, re.MULTILINE)
         assert len(re.findall(r"^(?:node|leaf|pod)\S*\{.* GB/s|TB/s", text, re.MULTILINE)) < 20
-        assert "56  xgmi" in call("show", "topology", "hgx-mi300x").out
+        assert "56 of 64  xgmi" in call("show", "topology", "hgx-mi300x").out
         assert call("show", "topology", "hgx-mi300x").out.count("xgmi.gpu") == 1
 
     @pytest.mark.parametrize("setting", ["perturb.slow_links={leaf0/up: 0.5}", "plan.tp=2", "nodes=x"])
@@ -155,6 +163,12 @@ class TestShow:
         assert answer["kind"] == "gpu"
         assert answer["memory_bandwidth"] == 3.35e12
         assert answer["sources"]["memory_bandwidth"]
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_whatever_is_listed_is_shown(self, call: Callable[..., Any], kind: str) -> None:
+        name = call("list", kind, "--json").json[kind][0]["name"]
+        assert call("show", kind, name, "--json").json["name"]
+        assert name in call("show", kind, name).out
 
     @pytest.mark.parametrize("tokens", [("part", "h100-sx"), ("modle", "x"), ("model",), ("model", "llama-2-7")])
     def test_what_there_is_not(self, call: Callable[..., Any], tokens: tuple[str, ...]) -> None:
@@ -174,6 +188,11 @@ class TestCompare:
         assert answer["breakdown_s"]["compute"]["ratio"] > 0
         text = call("compare", "a", "tiny.toml").out
         assert "micro_batch" in text
+        assert max(map(len, text.splitlines())) <= 80
+
+    def test_large_amounts_fit_eighty_columns(self, call: Callable[..., Any]) -> None:
+        text = call("compare", "zero-infinity-40b", "mlp-offload-40b").out
+        assert re.search(r"^peak_memory_bytes.nvme +\S+ GiB +\S+ GiB +-\S+ GiB ", text, re.MULTILINE)
         assert max(map(len, text.splitlines())) <= 80
 
     def test_a_run_with_itself(self, call: Callable[..., Any]) -> None:

@@ -46,6 +46,15 @@ def test_the_table_labels_what_does_not_fit_and_what_was_refused(call: Callable[
     assert max(map(len, answer.out.splitlines()[:4])) <= 80
 
 
+def test_long_names_of_settings_leave_room_for_the_rest(call: Callable[..., Any]) -> None:
+    long = ("plan.overlap_refresh", "plan.overlap_dp", "plan.overlap_tp")
+    varied = [token for key in long for token in ("--vary", f"{key}=true,false")]
+    head, *rows = call("run", "tiny.toml", *varied).out.splitlines()[:9]
+    assert head.split()[:4] == ["overlap_refresh", "overlap_dp", "overlap_tp", "status"]
+    assert max(map(len, [head, *rows])) <= 80
+    assert "plan.overlap_refresh" in call("run", "tiny.toml", *varied[:2]).out.splitlines()[0]
+
+
 def test_what_runs_warn_of_is_told_once(call: Callable[..., Any]) -> None:
     answer = call("run", "tiny.toml", "--set", "plan.fsdp=true", "--vary", "plan.zero=0,1,2")
     assert answer.out.count("plan.zero: no effect with plan.fsdp") == 1
