@@ -119,12 +119,21 @@ def _text(rows: Sequence[Mapping[str, Any]]) -> str:
             ]
         )
     body = [point + line for point, line in zip(points, lines[1:], strict=True)]
-    right = range(len(keys) + 1, len(keys) + 5)
-    drawn = table([keys + lines[0], *body], right=right)
     last = [key.rpartition(".")[2] for key in keys]
-    if max(map(len, drawn.splitlines())) > WIDTH and len({*last, *lines[0]}) == len(last + lines[0]):
-        drawn = table([last + lines[0], *body], right=right)
+    halved = [[list(half) for half in zip(*map(_halves, names), strict=True)] for names in (keys, last)]
+    for heads in ([keys], *halved):
+        above = [[*head, *of] for head, of in zip(heads, [[""] * 5, lines[0]][-len(heads) :], strict=True)]
+        drawn = table([*above, *body], right=range(len(keys) + 1, len(keys) + 5))
+        if max(map(len, drawn.splitlines())) <= WIDTH:
+            break
     return "\n".join([drawn, *_reasons(rows), *_warnings(rows)])
+
+
+def _halves(name: str) -> tuple[str, str]:
+    """A name cut behind the dot or underscore that leaves the shortest lines; whole on the second where it has none."""
+    cuts = [0, *(k for k, letter in enumerate(name, start=1) if letter in "._")]
+    cut = min(cuts, key=lambda k: max(k, len(name) - k))
+    return name[:cut], name[cut:]
 
 
 def _reasons(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
