@@ -8,6 +8,7 @@ from typing import Any
 from clustersim.library.job import JobSetup
 from clustersim.study.profile import load_profile
 from clustersim.topology.topology import Topology
+from clustersim.workload.precision import RECIPES
 
 __all__ = ["asked_for", "by_profile"]
 
@@ -22,7 +23,9 @@ def by_profile(
     dp = plan.get("dp", num_devices // ranks)
     models = [gpu.kernels for gpu in topology.gpus if gpu.kernels is not None] if topology else []
     known = set.intersection(*(set(model.attention) for model in models)) if models else set()
-    found = profile.switches(plan, replicas=dp * plan.get("cp", 1), kernels=known)
+    dtype = setup.value("dtype")
+    dtype = dtype if dtype in RECIPES else "bf16"  # what is none is told where all settings are looked at
+    found = profile.switches(plan, replicas=dp * plan.get("cp", 1), kernels=known, dtype=dtype)
     told = {*plan, *(key.removeprefix("plan.") for key in refused)}
     return {f"plan.{name}": value for name, value in found.items() if name not in told}
 

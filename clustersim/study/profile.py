@@ -19,6 +19,7 @@ from clustersim.workload.gradient_passes import GradientPass
 from clustersim.workload.host_calls import Launching
 from clustersim.workload.optimizers.separate import UpdateKernels
 from clustersim.workload.placeholders import Placeholders
+from clustersim.workload.precision import find_recipe
 from clustersim.workload.shard import Attention, Dtype
 from clustersim.workload.tensor_overlap import TpOverlap
 from clustersim.workload.unaligned import UnalignedUnits
@@ -138,7 +139,9 @@ class Profile:
         if faults:
             raise BadInput(faults)
 
-    def switches(self, job: Mapping[str, Any], *, replicas: int, kernels: Collection[str]) -> dict[str, Any]:
+    def switches(
+        self, job: Mapping[str, Any], *, replicas: int, kernels: Collection[str], dtype: str = "bf16"
+    ) -> dict[str, Any]:
         """What a job takes of it: fields of its plan, those left out that would do nothing there.
 
         Parameters
@@ -149,6 +152,8 @@ class Profile:
             ranks that hold the same weights
         kernels : Collection[str]
             attention kernels whose times are known on the device; the device's usual one stands for any other
+        dtype : str
+            the job's recipe; gradients in 16 bits are in its format, whichever of the two the profile's users had
 
         Returns
         -------
@@ -171,7 +176,7 @@ class Profile:
             "expert_kernels": self.expert_kernels,
         }
         if self.gradient_dtype is not None:
-            found["gradient_dtype"] = self.gradient_dtype
+            found["gradient_dtype"] = "fp32" if self.gradient_dtype == "fp32" else find_recipe(dtype).activations
         if job.get("optimizer", "adam") in ("adam", "adamw"):
             found["update_kernels"] = self.update_kernels
         if job.get("launch", self.launch) != "none":

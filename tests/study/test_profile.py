@@ -51,6 +51,20 @@ def switches(name: str, replicas: int = 8, kernels: tuple[str, ...] = ("flash-2"
     return load_profile(name).switches(job, replicas=replicas, kernels=kernels)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "gradients"), [("bf16", "bf16"), ("fp16", "fp16"), ("fp8", "bf16"), ("fp32", "fp32")]
+)
+def test_gradients_in_16_bits_have_the_jobs_format(dtype: str, gradients: str) -> None:
+    profile = load_profile("deepspeed-huggingface-2024")
+    assert profile.gradient_dtype == "bf16"
+    assert profile.switches({}, replicas=8, kernels=(), dtype=dtype)["gradient_dtype"] == gradients
+
+
+def test_a_run_in_fp16_takes_a_profile_whose_users_had_bf16(tiny: JobSetup) -> None:
+    run = run_point(tiny.with_values({"profile": "deepspeed-huggingface-2024", "dtype": "fp16"}))
+    assert summary(run)["plan"]["gradient_dtype"] == "fp16"
+
+
 def test_what_no_job_could_set_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     text = (library_folder() / "workloads/profiles/megatron-core-2024.toml").read_text()

@@ -10,6 +10,7 @@ from typing import Any
 
 from clustersim.readers.step_rows import StepRow
 from clustersim.study.profile import Profile
+from clustersim.study.steps.number_format import dtype_of
 from clustersim.study.steps.offload import offload_of
 from clustersim.study.steps.recomputed import recompute_of
 from clustersim.study.steps.refusal import RefusedError
@@ -105,7 +106,9 @@ def layout_of(
         **offloaded,
     }
     assumed += by_policy
-    switches = profile.switches({**said, **recipe}, replicas=degrees["dp"] * degrees["cp"], kernels=kernels)
+    switches = profile.switches(
+        {**said, **recipe}, replicas=degrees["dp"] * degrees["cp"], kernels=kernels, dtype=_dtype(row, profile)
+    )
     if "flashattention" in notes and "no flashattention" not in notes and switches["attention"] == "unfused":
         switches["attention"] = "flash"
     if switches["attention"] != profile.attention:
@@ -151,6 +154,14 @@ def _degrees(row: StepRow, assumed: list[str]) -> dict[str, int]:
         assumed.append(f"gpus: dp {row.dp} uses {row.dp * replica} of the {gpus} GPUs")
         dp = row.dp
     return found | {"dp": dp}
+
+
+def _dtype(row: StepRow, profile: Profile) -> str:
+    """The recipe of a row; words that are not known are refused where the format itself is asked for."""
+    try:
+        return dtype_of(row, profile)[0]
+    except RefusedError:
+        return "bf16"
 
 
 def _noted(row: StepRow) -> tuple[int, int]:

@@ -27,6 +27,9 @@ _HYBRID_WORDS = re.compile(r"hsdp|hybrid[_ ]?shard")
 _REPLICAS = re.compile(r"\bddp\b|\bno[_ ]shard\b|distributed data[- ]parallel")
 """Each rank holds all."""
 
+_JOINED = re.compile(r"(?<=fsdp)_|_(?=zero)")
+"""Underscores between words that mean something by themselves, as LitGPT's ``fsdp_zero2``."""
+
 _READ = re.compile(
     r"\b(?:zero[ -])?(?:zero|stage)[- ]?[0-3]( style in pipeline)?\b|\bddp\b|\bno[_ ]shard\b"
     r"|\bdistributed data[- ]parallel\b|\bhybrid[_ ]?shard\b"
@@ -54,7 +57,7 @@ def sharding_of(row: StepRow, profile: Profile, ranks: int, assumed: list[str]) 
     RefusedError
         when the words tell of another stage of ZeRO than the column
     """
-    text = row.sharding.lower()
+    text = _JOINED.sub(" ", row.sharding.lower())
     found = _told(row, text, profile, ranks, assumed)
     if other := re.sub(r"[^\w]+", " ", _READ.sub(" ", text)).strip():
         assumed.append(f"sharding: {other!r} is not understood; published as {row.sharding!r}")
@@ -66,7 +69,8 @@ def _told(row: StepRow, text: str, profile: Profile, ranks: int, assumed: list[s
         return {"zero": 2}
     if re.search(r"fsdp|hsdp|full[_ ]shard|hybrid[_ ]?shard|shard_grad_op", text):
         found: dict[str, Any] = {"fsdp": True}
-        if "shard_grad_op" in text:
+        kept = _STAGE.search(text)
+        if "shard_grad_op" in text or (kept is not None and kept[1] == "2"):
             found["reshard"] = False
         inner = _HYBRID.search(text)
         of = int(inner[1] or inner[2]) if inner is not None else _node(row, text, assumed)

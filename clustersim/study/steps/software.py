@@ -47,7 +47,7 @@ _FRAMEWORKS: tuple[tuple[str, str], ...] = (
     ("torchtitan", "torchtitan-2024"),
     ("internevo", "internevo-2024"),
     ("fsdp2", "fsdp2-2024"),
-    ("fsdp", "fsdp"),
+    *((words, "fsdp") for words in ("fsdp", "hsdp", "full_shard", "hybrid_shard", "shard_grad_op")),
     ("maxtext", "fsdp-2023"),
     ("deepspeed", "deepspeed"),
     ("llm.c", "llm-c-2024"),
@@ -57,6 +57,11 @@ _FRAMEWORKS: tuple[tuple[str, str], ...] = (
 
 _PLAIN = re.compile(r"\b(ddp|distributed data[- ]parallel|pytorch|torch\.compile)\b")
 """Words of PyTorch where no more is told."""
+
+_COMPILER = re.compile(
+    r"(?<!no )(?<!no torch\.)(?<!not )(?<!without )(?<!without torch\.)compile[rd]?(?! off|=false|: false)"
+)
+"""That a compiler ran, and not that none did."""
 
 _LATER = 9999
 _BY_YEAR: dict[str, tuple[tuple[int, str], ...]] = {
@@ -97,7 +102,7 @@ def profile_of(row: StepRow) -> tuple[Profile, list[str]]:
     if name in _BY_YEAR:
         name = next(profile for last, profile in _BY_YEAR[name] if (row.year or 2024) <= last)
         told = told and f", by its year{told}"
-    if name in _COMPILED and "compile" in row.notes.lower():
+    if name in _COMPILED and _COMPILER.search(row.notes.lower()):
         name = _COMPILED[name]
     return _load(name), [f"profile: {name}{told}"]
 

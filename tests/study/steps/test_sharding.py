@@ -34,6 +34,8 @@ def told(text: str, stage: int | None = None, ranks: int = 16) -> tuple[dict[str
         ("FSDP 8 x DP 2", 3, {"fsdp": True, "hsdp": 8}),
         ("HSDP 8", None, {"fsdp": True, "hsdp": 8}),
         ("FSDP 16 x DP 1", 3, {"fsdp": True}),
+        ("fsdp_zero2", None, {"fsdp": True, "reshard": False}),
+        ("FSDP ZeRO-3", 3, {"fsdp": True}),
         ("DDP", None, {"zero": 0}),
         ("NO_SHARD", None, {"zero": 0}),
     ],
