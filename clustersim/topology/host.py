@@ -34,7 +34,10 @@ class Host:
     link_kind : {"pcie", "c2c", "infinity_fabric"}
         what that link is, for the resources' names
     socket_of : tuple[int, ...]
-        socket of each GPU
+        socket that each GPU hangs on
+    process_socket_of : tuple[int, ...]
+        socket whose cores and memory the process of each GPU has; that of the GPU when left out. Launchers that deal out
+        cores in order do not ask where a GPU is: DeepSpeed's ``--bind_cores_to_rank`` (``utils/numa.py``)
     pcie_switch_of : tuple[int, ...]
         PCIe switch of each GPU; empty when GPUs hang on root ports of their own
     uplink : Link, optional
@@ -72,6 +75,7 @@ class Host:
     link: Link
     link_kind: Literal["pcie", "c2c", "infinity_fabric"] = "pcie"
     socket_of: tuple[int, ...] = ()
+    process_socket_of: tuple[int, ...] = ()
     pcie_switch_of: tuple[int, ...] = ()
     uplink: Link | None = None
     root_complex: Link | None = None
@@ -112,10 +116,12 @@ class Host:
             rule = f"must divide the node's {self.num_sockets} sockets"
             nearest = max(n for n in range(1, together + 1) if self.num_sockets % n == 0)
             faults.append(Fault(key="host.sockets_per_system", value=together, rule=rule, nearest=nearest))
-        wrong = [s for s in self.socket_of if not 0 <= s < self.num_sockets]
-        if wrong:
-            rule = f"must be sockets from 0 to {self.num_sockets - 1}"
-            faults.append(Fault(key="host.socket_of", value=self.socket_of, rule=rule, nearest=self.num_sockets - 1))
+        for key in ("socket_of", "process_socket_of"):
+            if any(not 0 <= s < self.num_sockets for s in getattr(self, key)):
+                rule = f"must be sockets from 0 to {self.num_sockets - 1}"
+                faults.append(
+                    Fault(key=f"host.{key}", value=getattr(self, key), rule=rule, nearest=self.num_sockets - 1)
+                )
         if any(s < 0 for s in self.pcie_switch_of):
             rule = "must be switches from 0 up"
             faults.append(Fault(key="host.pcie_switch_of", value=self.pcie_switch_of, rule=rule, nearest=0))
@@ -138,11 +144,12 @@ class Host:
         Raises
         ------
         BadInput
-            when ``socket_of`` or ``pcie_switch_of`` is not of that length, or a switch hangs on two sockets
+            when ``socket_of``, ``process_socket_of`` or ``pcie_switch_of`` is not of that length, a switch hangs on two
+            sockets, or a process is under another operating system than its GPU
         """
         self._check(num_gpus)
         sockets, switches = self.sockets(num_gpus), self.pcie_switch_of
-        rows = lay_out(self, layout, gpu, sockets)
+        rows = lay_out(self, layout, gpu, sockets, self.process_socket_of or sockets)
 
         def between_sockets(a: int, b: int) -> Rows:
             return rows.socket_out[sockets[a]] if sockets[a] != sockets[b] else ()
@@ -182,7 +189,7 @@ class Host:
 
     def _check(self, num_gpus: int) -> None:
         faults = []
-        for key in ("socket_of", "pcie_switch_of"):
+        for key in ("socket_of", "process_socket_of", "pcie_switch_of"):
             given = getattr(self, key)
             if given and len(given) != num_gpus:
                 rule = f"must have one entry for each of the node's {num_gpus} GPUs"
@@ -192,6 +199,11 @@ class Host:
             if len(homes) != len(set(self.pcie_switch_of)):
                 rule = "puts a switch on two sockets: the GPUs of one switch must share a socket"
                 faults.append(Fault(key="host.pcie_switch_of", value=self.pcie_switch_of, rule=rule))
+        if not faults and self.process_socket_of:
+            pairs = zip(self.sockets(num_gpus), self.process_socket_of, strict=True)
+            if any(process not in self.system_of(socket) for socket, process in pairs):
+                rule = "must be sockets under the operating system of the GPU's own"
+                faults.append(Fault(key="host.process_socket_of", value=self.process_socket_of, rule=rule))
         if faults:
             raise BadInput(faults)
 

@@ -22,20 +22,20 @@ def local_paths(host: Host, rows: HostRows) -> dict[str, LocalPath]:
 
     Memory ``spread`` over the S sockets of a system has 1/S of its pages on each, so (S - 1)/S of the traffic of a GPU
     or a core crosses links between sockets; all of it does where memory is ``far``, on the next socket of the system.
-    Half of what host work moves is taken to be read and half to be written. Between two sockets an op has the links of
-    that pair.
+    Near is the memory of the process, which may be on another socket than its GPU: all copies cross then. Half of what
+    host work moves is taken to be read and half to be written. Between two sockets an op has the links of that pair.
     """
     gpus = range(len(rows.socket_of))
-    near = [rows.dram[s] for s in rows.socket_of]
+    near = [rows.dram[s] for s in rows.process_socket_of]
     up = [(rows.up[g], *rows.leave[g], *rows.root_up[rows.socket_of[g]]) for g in gpus]
     down = [(*rows.root_down[rows.socket_of[g]], *rows.enter[g], rows.down[g]) for g in gpus]
     cost = host.link.copy_latency
     local = {
         "hbm": _evenly([(m,) for m in rows.hbm]),
         "dram": _evenly([(m,) for m in near]),
-        "cores": _evenly([(rows.cores[s],) for s in rows.socket_of]),
-        "h2d": _evenly([(near[g], *down[g]) for g in gpus], latency=cost),
-        "d2h": _evenly([(*up[g], near[g]) for g in gpus], latency=cost),
+        "cores": _evenly([(rows.cores[s],) for s in rows.process_socket_of]),
+        "h2d": _evenly([(*_out(rows, g), near[g], *down[g]) for g in gpus], latency=cost),
+        "d2h": _evenly([(*up[g], *_into(rows, g), near[g]) for g in gpus], latency=cost),
     }
     if len(host.system_of(0)) == 1:  # all memory is near
         local |= {f"{name}.spread": local[name] for name in ("dram", "h2d", "d2h")}
@@ -44,13 +44,26 @@ def local_paths(host: Host, rows: HostRows) -> dict[str, LocalPath]:
     return local | _drives(host, rows, near, down)
 
 
+def _out(rows: HostRows, gpu: int) -> Rows:
+    """Between sockets, from the memory of a GPU's process to the GPU's socket."""
+    process = rows.process_socket_of[gpu]
+    return rows.socket_out[process] if process != rows.socket_of[gpu] else ()
+
+
+def _into(rows: HostRows, gpu: int) -> Rows:
+    """The way back."""
+    return rows.socket_out[rows.socket_of[gpu]] if rows.process_socket_of[gpu] != rows.socket_of[gpu] else ()
+
+
 def _across_sockets(host: Host, rows: HostRows, up: Sequence[Rows], down: Sequence[Rows]) -> dict[str, LocalPath]:
     gpus = range(len(rows.socket_of))
     system = [host.system_of(s) for s in rows.socket_of]
     others = [[o for o in system[g] if o != rows.socket_of[g]] for g in gpus]
-    far = [system[g][(system[g].index(rows.socket_of[g]) + 1) % len(system[g])] for g in gpus]
+    process = rows.process_socket_of
+    far = [system[g][(system[g].index(process[g]) + 1) % len(system[g])] for g in gpus]
     own_out = [rows.socket_out[s] for s in rows.socket_of]
     far_out = [rows.socket_out[s] for s in far]
+    crossed = [far[g] != rows.socket_of[g] for g in gpus]
     other_outs = [tuple(row for o in others[g] for row in rows.socket_out[o]) for g in gpus]
     all_dram = [tuple(rows.dram[s] for s in (rows.socket_of[g], *others[g])) for g in gpus]
     far_dram = [rows.dram[s] for s in far]
@@ -67,13 +80,19 @@ def _across_sockets(host: Host, rows: HostRows, up: Sequence[Rows], down: Sequen
         "d2h.spread": _parts(
             [[(up[g], 1), (own_out[g], 1 - part), (all_dram[g], part)] for g in gpus], latency=cost, rate=pair / part
         ),
-        "h2d.far": _evenly([(*far_out[g], far_dram[g], *down[g]) for g in gpus], latency=cost, rate=pair),
-        "d2h.far": _evenly([(*up[g], *own_out[g], far_dram[g]) for g in gpus], latency=cost, rate=pair),
+        "h2d.far": _evenly(
+            [(*(far_out[g] if crossed[g] else ()), far_dram[g], *down[g]) for g in gpus], latency=cost, rate=pair
+        ),
+        "d2h.far": _evenly(
+            [(*up[g], *(own_out[g] if crossed[g] else ()), far_dram[g]) for g in gpus], latency=cost, rate=pair
+        ),
     }
     if own_out[0]:
-        both = [[(own_out[g], (1 - part) / 2), (other_outs[g], part / 2)] for g in gpus]
+        home_out = [rows.socket_out[s] for s in process]
+        away_outs = [tuple(row for o in system[g] if o != process[g] for row in rows.socket_out[o]) for g in gpus]
+        both = [[(home_out[g], (1 - part) / 2), (away_outs[g], part / 2)] for g in gpus]
         local["socket.spread"] = _parts(both, rate=2 * pair / part)
-        local["socket.far"] = _parts([[(own_out[g] + far_out[g], 0.5)] for g in gpus], rate=2 * pair)
+        local["socket.far"] = _parts([[(home_out[g] + far_out[g], 0.5)] for g in gpus], rate=2 * pair)
     return local
 
 

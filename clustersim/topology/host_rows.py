@@ -25,7 +25,9 @@ class HostRows:
     Parameters
     ----------
     socket_of : tuple[int, ...]
-        socket of each GPU
+        socket that each GPU hangs on
+    process_socket_of : tuple[int, ...]
+        socket whose cores and memory the process of each GPU has
     hbm, up, down : tuple[int, ...]
         memory of each GPU, and its lanes towards the host and back
     leave, enter : tuple[Rows, ...]
@@ -43,6 +45,7 @@ class HostRows:
     """
 
     socket_of: tuple[int, ...]
+    process_socket_of: tuple[int, ...]
     hbm: tuple[int, ...]
     up: tuple[int, ...]
     down: tuple[int, ...]
@@ -58,8 +61,10 @@ class HostRows:
     drive_down: Rows
 
 
-def lay_out(host: Host, layout: Layout, gpu: GPU, socket_of: tuple[int, ...]) -> HostRows:
-    """Add the resources of ``host`` to ``layout``, for GPUs on these sockets."""
+def lay_out(
+    host: Host, layout: Layout, gpu: GPU, socket_of: tuple[int, ...], process_socket_of: tuple[int, ...]
+) -> HostRows:
+    """Add the resources of ``host`` to ``layout``, for GPUs on these sockets with processes on those."""
     num_gpus, num_sockets, cpu = len(socket_of), host.num_sockets, host.cpu
     lanes = [
         _rows(layout, host.link_kind, f"gpu{{}}/{host.link_kind}.{way}", num_gpus, host.link, towards=way)
@@ -97,6 +102,7 @@ def lay_out(host: Host, layout: Layout, gpu: GPU, socket_of: tuple[int, ...]) ->
     ]
     return HostRows(
         socket_of=socket_of,
+        process_socket_of=process_socket_of,
         hbm=tuple(hbm.tolist()),
         up=lanes[0],
         down=lanes[1],

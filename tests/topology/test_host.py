@@ -83,6 +83,7 @@ def test_drives_are_one_half_duplex_array(make, parts):
         ({"num_sockets": 0}, "host.num_sockets"),
         ({"num_drives": 2}, "host.num_drives"),
         ({"socket_of": (0, 0, 0, 0, 1, 1, 1, 2)}, "host.socket_of"),
+        ({"process_socket_of": (0, 0, 0, 0, 1, 1, 1, 2)}, "host.process_socket_of"),
         ({"pcie_switch_of": (-1,) * 8}, "host.pcie_switch_of"),
     ],
 )
@@ -96,6 +97,8 @@ def test_what_does_not_go_together_is_refused(parts, wrong, key):
     ("wrong", "key"),
     [
         ({"socket_of": (0, 1)}, "host.socket_of"),
+        ({"process_socket_of": (0, 1)}, "host.process_socket_of"),
+        ({"process_socket_of": (1,) * 8, "sockets_per_system": 1}, "host.process_socket_of"),
         ({"pcie_switch_of": (0, 1)}, "host.pcie_switch_of"),
         ({"pcie_switch_of": (0, 1, 2, 3, 3, 4, 5, 6)}, "host.pcie_switch_of"),
     ],
@@ -103,6 +106,24 @@ def test_what_does_not_go_together_is_refused(parts, wrong, key):
 def test_lists_must_fit_the_gpus(make, parts, wrong, key):
     with pytest.raises(BadInput, match=key):
         make(1, host=Host(cpu=parts.cpu, num_sockets=2, link=parts.pcie, **wrong))
+
+
+def test_a_process_may_be_on_another_socket_than_its_gpu(make, parts):
+    """DeepSpeed's launcher deals out cores in order: of two GPUs on the first socket the second has the other's."""
+    away = {"socket_of": (0,) * 8, "process_socket_of": (0, 0, 0, 0, 1, 1, 1, 1), "pcie_switch_of": (0,) * 8}
+    host = Host(cpu=parts.cpu, num_sockets=2, link=parts.pcie, socket_link=parts.pcie, num_socket_links=3, **away)
+    topology = make(1, host=host)
+    lanes = ["node0/pcie0/down", "node0/gpu6/pcie.down"]
+    assert path_names(topology, "h2d", 0) == ["node0/cpu0/dram", "node0/pcie0/down", "node0/gpu0/pcie.down"]
+    assert path_names(topology, "h2d", 6) == ["node0/cpu1/socket.out", "node0/cpu1/dram", *lanes]
+    back = ["node0/gpu6/pcie.up", "node0/pcie0/up"]
+    assert path_names(topology, "d2h", 6) == [*back, "node0/cpu0/socket.out", "node0/cpu1/dram"]
+    assert path_names(topology, "cores", 6) == ["node0/cpu1/cores"]
+    assert path_names(topology, "dram", 6) == ["node0/cpu1/dram"]
+    # what is far from its process is beside its GPU
+    assert path_names(topology, "h2d.far", 6) == ["node0/cpu0/dram", *lanes]
+    assert path_names(topology, "d2h.far", 6) == [*back, "node0/cpu0/dram"]
+    assert path_names(topology, "socket.spread", 6) == ["node0/cpu1/socket.out", "node0/cpu0/socket.out"]
 
 
 def test_memory_of_other_sockets_is_reached_over_the_links_between(make, parts):
