@@ -23,10 +23,13 @@ TITAN_RECIPES: tuple[Recipe, ...] = (
         origin="torchtitan parallelize_llama.py: under a pipeline weights are not given back after the forward pass; "
         "PyTorch pipelining/stage.py: gradients are reduced with the last micro-batch",
     ),
-    Recipe(
-        words=("torchtitan benchmarks", "llama3.1_405b", "interleaved 1f1b", "local batch 32"),
-        columns={"micro_batch": 2, "vpp": 2},
-        origin=f"{_TITAN}; assumed: two stages a rank",
+    *(
+        Recipe(
+            words=("torchtitan benchmarks", "llama3.1_405b", words, "local batch 32"),
+            columns={"micro_batch": 2, "vpp": 2},
+            origin=f"{_TITAN}; assumed: two stages a rank",
+        )
+        for words in ("interleaved 1f1b", "int1f1b")
     ),
     Recipe(
         words=("torchtitan benchmarks", "llama3.1_405b", "local batch 32"),

@@ -327,3 +327,16 @@ def test_a_note_tells_the_dispatcher() -> None:
     without = replace(row, notes=f"alltoall dispatcher without fused permute, 5-step smoke run; {notes}")
     assert recipe_of(without)[1]["dispatch"] == "all_to_all"
     assert recipe_of(without)[1]["cuda_graphs"] == ("moe_router", "moe_preprocess")
+
+
+def test_an_id_tells_the_schedule_of_torchtitan_too() -> None:
+    row = StepRow(
+        line=2,
+        id="titan-405b-512-int1f1b",
+        source="torchtitan benchmarks",
+        model="LLAMA3.1_405B",
+        notes="compile+AsyncTP; local batch 32",
+        value=1.0,
+    )
+    filled, *_ = recipe_of(row)
+    assert (filled.micro_batch, filled.vpp) == (2, 2)
