@@ -36,8 +36,8 @@ class Host:
     socket_of : tuple[int, ...]
         socket that each GPU hangs on
     process_socket_of : tuple[int, ...]
-        socket whose cores and memory the process of each GPU has; that of the GPU when left out. Launchers that deal out
-        cores in order do not ask where a GPU is: DeepSpeed's ``--bind_cores_to_rank`` (``utils/numa.py``)
+        socket whose cores and memory the process of each GPU has; that of the GPU when left out. Launchers that deal
+        out cores in order do not ask where a GPU is: DeepSpeed's ``--bind_cores_to_rank`` (``utils/numa.py``)
     pcie_switch_of : tuple[int, ...]
         PCIe switch of each GPU; empty when GPUs hang on root ports of their own
     uplink : Link, optional
