@@ -36,6 +36,8 @@ def placed(row: StepRow) -> MeasuredStep:
     if told or card_job(row) is not None:
         return with_fewest_passes(row, place(row))
     first: RefusedError | None = None
+    illegal: RefusedError | None = None
+    full = False
     for recompute in [row.recompute] if row.recompute else ["no", "full"]:
         for degrees in _degrees(known):
             try:
@@ -46,11 +48,14 @@ def placed(row: StepRow) -> MeasuredStep:
                     text = f"layout: tp {tp}, pp {pp}, recompute {recompute}: the fewest GPUs a replica that hold it"
                     chosen_step = replace(measured, row=row, assumptions=(*measured.assumptions, text), published=False)
                     return with_fewest_passes(chosen, chosen_step)
+                full = True
             except RefusedError as refusal:
                 first = first or refusal
-            except BadInput:
-                continue
-    raise first or RefusedError("layout", f"{row.gpus} GPUs without tp and pp, and no tp x pp fits")
+            except BadInput as refusal:
+                told = "; ".join(f"{fault.key} {fault.value} {fault.rule}" for fault in refusal.faults)
+                illegal = illegal or RefusedError("plan", told)
+    room = RefusedError("layout", f"{row.gpus} GPUs without tp and pp, and no tp x pp has room in their memory")
+    raise first or (room if full or illegal is None else illegal)
 
 
 def _degrees(row: StepRow) -> list[tuple[int, int]]:

@@ -62,3 +62,12 @@ def test_a_model_that_fits_nowhere_is_refused() -> None:
     with pytest.raises(RefusedError) as refused:
         placed(replace(ROW, gpus=1024, nodes=128, global_batch=3, layers=1))
     assert refused.value.reason in (REASONS["layout"], REASONS["numbers"])
+
+
+def test_why_nothing_stands_for_a_row_is_told() -> None:
+    with pytest.raises(RefusedError, match="no tp x pp has room in their memory"):
+        placed(replace(ROW, gpus=2, nodes=1, layers=96, hidden=16384, heads=128, ffn=65536))
+    with pytest.raises(RefusedError) as refused:
+        placed(replace(ROW, ep=3))
+    assert refused.value.reason == REASONS["plan"]
+    assert refused.value.detail.startswith("plan.")
