@@ -51,9 +51,9 @@ def placed(row: StepRow) -> MeasuredStep:
                 full = True
             except RefusedError as refusal:
                 first = first or refusal
-            except BadInput as refusal:
-                told = "; ".join(f"{fault.key} {fault.value} {fault.rule}" for fault in refusal.faults)
-                illegal = illegal or RefusedError("plan", told)
+            except BadInput as bad:
+                rules = "; ".join(f"{fault.key} {fault.value} {fault.rule}" for fault in bad.faults)
+                illegal = illegal or RefusedError("plan", rules)
     room = RefusedError("layout", f"{row.gpus} GPUs without tp and pp, and no tp x pp has room in their memory")
     raise first or (room if full or illegal is None else illegal)
 
