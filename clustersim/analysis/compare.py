@@ -69,7 +69,12 @@ def compare(
 
 
 def compare_breakdowns(baseline: pd.DataFrame, candidate: pd.DataFrame) -> pd.DataFrame:
-    """Two tables of :func:`clustersim.analysis.breakdown.breakdown` side by side.
+    """Two breakdowns side by side.
+
+    Parameters
+    ----------
+    baseline, candidate : DataFrame
+        of :func:`clustersim.analysis.breakdown.breakdown`
 
     Returns
     -------

@@ -45,7 +45,12 @@ class OutOfMemory:
 def out_of_memory(record: Record, topology: Topology) -> OutOfMemory | None:
     """What does not fit, None when all does.
 
-    A store without a capacity in ``topology.tier_bytes`` is not judged.
+    Parameters
+    ----------
+    record : Record
+        of the run
+    topology : Topology
+        whose capacities count; a store without one in ``tier_bytes`` is not judged
     """
     return worst_lack(store_peaks(record, topology))
 

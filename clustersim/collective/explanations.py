@@ -86,8 +86,20 @@ def explain_sizes(
 
     Parameters
     ----------
+    kind, topology, devices, algorithm, protocol
+        as of :func:`explain`
     sizes : sequence of int
         payloads [B]
+
+    Returns
+    -------
+    list[Explanation]
+        one a payload
+
+    Raises
+    ------
+    BadInput
+        as :func:`explain` does, with the faults of all payloads
     """
     given = range(topology.num_devices) if devices is None else devices
     faults = [

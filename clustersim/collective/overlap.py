@@ -50,7 +50,18 @@ class Overlap:
 
     @classmethod
     def parse(cls, given: Mapping[str, float]) -> Overlap:
-        """From a mapping as ``--set overlap.*`` gives it; all faults at once as :class:`BadInput`."""
+        """From a mapping as ``--set overlap.*`` gives it.
+
+        Parameters
+        ----------
+        given : Mapping[str, float]
+            field -> factor
+
+        Raises
+        ------
+        BadInput
+            with every name that is neither field, and every factor that is out of range
+        """
         faults = []
         for key, factor in given.items():
             if key not in cls.__dataclass_fields__:

@@ -43,13 +43,24 @@ class Limits:
 
     @classmethod
     def parse(cls, given: Mapping[str, float]) -> Limits:
-        """From a mapping as ``--set limits.*`` gives it; all faults at once as :class:`BadInput`."""
+        """From a mapping as ``--set limits.*`` gives it.
+
+        Parameters
+        ----------
+        given : Mapping[str, float]
+            field -> limit
+
+        Raises
+        ------
+        BadInput
+            with every name that is no limit, and every limit that is no number or negative
+        """
         faults = []
         for key, limit in given.items():
             if key not in cls.__dataclass_fields__:
                 nearest = nearest_name(key, cls.__dataclass_fields__)
                 faults.append(Fault(key=f"limits.{key}", value=limit, rule="is no limit", nearest=nearest))
-            elif not isinstance(limit, int | float) or not limit >= 0:
+            elif isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:
                 faults.append(Fault(key=f"limits.{key}", value=limit, rule="must be a number, not negative", nearest=0))
         if faults:
             raise BadInput(faults)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 from clustersim.faults import BadInput, Fault, nearest_name
@@ -39,7 +40,18 @@ class Perturbation:
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> Perturbation:
-        """From a mapping as ``--set perturb.*`` gives it; all faults at once as :class:`BadInput`."""
+        """From a mapping as ``--set perturb.*`` gives it.
+
+        Parameters
+        ----------
+        given : Mapping[str, Any]
+            ``slow_ranks``, ``slow_links``: rank or link -> factor; ``failed_links``: names; ``jitter``: a number
+
+        Raises
+        ------
+        BadInput
+            with every name that is no perturbation, and every value that is none of it
+        """
         faults = [
             Fault(
                 key=f"perturb.{key}",
@@ -52,7 +64,7 @@ class Perturbation:
         ]
         ranks: dict[int, float] = {}
         links: dict[str, float] = {}
-        for key, convert, into in (("slow_ranks", int, ranks), ("slow_links", str, links)):
+        for key, into in (("slow_ranks", ranks), ("slow_links", links)):
             mapping = given.get(key, {})
             if not isinstance(mapping, Mapping):
                 faults.append(
@@ -60,27 +72,26 @@ class Perturbation:
                 )
                 continue
             for name, factor in mapping.items():
-                try:
-                    name, factor = convert(name), float(factor)  # TOML and JSON keys are text
-                    if not 0 < factor < float("inf"):
-                        raise ValueError
-                    beyond = factor > LARGEST and key == "slow_ranks"  # a link's is held against its own bandwidth
-                    if beyond or factor < 1 / LARGEST:
-                        rule = f"must be a factor from {1 / LARGEST:g} to {LARGEST:g}"
-                        nearest = LARGEST if factor > 1 else 1 / LARGEST
-                        faults.append(Fault(key=f"perturb.{key}.{name}", value=factor, rule=rule, nearest=nearest))
-                    into[name] = factor  # type: ignore[index]
-                except (TypeError, ValueError):
-                    faults.append(
-                        Fault(
-                            key=f"perturb.{key}.{name}",
-                            value=factor,
-                            rule="must be a positive, finite factor",
-                            nearest=1.0,
-                        )
-                    )
+                place = f"perturb.{key}.{name}"
+                is_rank = isinstance(name, int) and not isinstance(name, bool)
+                if key == "slow_ranks" and not is_rank and not str(name).isdecimal():
+                    faults.append(Fault(key=place, value=name, rule="must be the number of a rank"))
+                    continue
+                is_number = isinstance(factor, Real) and not isinstance(factor, bool)
+                if not is_number or not 0 < factor < float("inf"):
+                    rule = "must be a positive, finite factor"
+                    faults.append(Fault(key=place, value=factor, rule=rule, nearest=1.0))
+                    continue
+                beyond = factor > LARGEST and key == "slow_ranks"  # a link's is held against its own bandwidth
+                if beyond or factor < 1 / LARGEST:
+                    rule = f"must be a factor from {1 / LARGEST:g} to {LARGEST:g}"
+                    nearest = LARGEST if factor > 1 else 1 / LARGEST
+                    faults.append(Fault(key=place, value=factor, rule=rule, nearest=nearest))
+                # TOML and JSON keys are text
+                into[int(name) if key == "slow_ranks" else str(name)] = float(factor)  # type: ignore[index]
         failed = given.get("failed_links", ())
-        if isinstance(failed, str) or not all(isinstance(name, str) for name in failed):
+        listed = isinstance(failed, Iterable) and not isinstance(failed, str)
+        if not listed or not all(isinstance(name, str) for name in failed):
             faults.append(Fault(key="perturb.failed_links", value=failed, rule="must be a list of link names"))
         jitter = given.get("jitter", 0.0)
         if isinstance(jitter, bool) or not isinstance(jitter, int | float) or not 0 <= jitter <= 1:

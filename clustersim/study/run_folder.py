@@ -31,7 +31,12 @@ _STATED = ("nodes", "micro_batch", "dtype", "steps", "seed")
 
 @dataclass(frozen=True)
 class LiveRun:
-    """A run in memory, with what a :class:`~clustersim.trace.formats.folder.RunFolder` offers."""
+    """A run in memory, with what a :class:`~clustersim.trace.formats.folder.RunFolder` offers.
+
+    Parameters
+    ----------
+    result : Result
+    """
 
     result: Result
 

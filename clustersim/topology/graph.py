@@ -57,9 +57,9 @@ def from_networkx(
     graph : networkx.Graph or networkx.DiGraph
         Each vertex has a ``role``, ``"gpu"`` or ``"switch"``, and may have a ``radix``: its ports, of which each link
         takes one. A GPU may have a ``node``: anything that is equal among the GPUs of one node; without it they are
-        all on one. Each edge has a ``bandwidth`` of one direction ([B/s], or
-        a text with a unit) and a ``latency`` ([s], likewise); it may have ``num_links``, parallel links that have this
-        bandwidth together, a ``kind`` and, in a directed graph, a ``name``. An undirected edge is a link each way.
+        all on one. Each edge has a ``bandwidth`` of one direction ([B/s], or a text with a unit) and a ``latency``
+        ([s], likewise); it may have ``num_links``, parallel links that have this bandwidth together, a ``kind`` and, in
+        a directed graph, a ``name``. An undirected edge is a link each way.
     gpu : GPU
         card of every device; :meth:`~clustersim.topology.topology.Topology.with_devices` makes a mixed cluster
     cpu : CPU

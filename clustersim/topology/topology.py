@@ -126,7 +126,12 @@ class Topology:
     def from_networkx(
         cls, graph: nx.Graph[Any], *, gpu: GPU, cpu: CPU, host_link: Link | None = None, name: str = "graph"
     ) -> Topology:
-        """A topology from a graph of one's own; see :func:`clustersim.topology.graph.from_networkx`."""
+        """A topology from a graph of one's own; parameters and errors are those of
+        :func:`clustersim.topology.graph.from_networkx`.
+
+        Vertices have a ``role``, ``"gpu"`` or ``"switch"``, edges a ``bandwidth`` of one direction [B/s] and a
+        ``latency`` [s].
+        """
         from clustersim.topology.graph import from_networkx
 
         return from_networkx(graph, gpu=gpu, cpu=cpu, host_link=host_link, name=name)

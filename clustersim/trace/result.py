@@ -37,6 +37,8 @@ class Result:
         what was assumed, split or without effect
     inputs : Mapping[str, Any]
         provenance: cards with their hashes, seed, versions, perturbations
+    rates, chosen : callable
+        what :attr:`usage` and :attr:`collectives` are made from, when they are asked for
     """
 
     record: Record
@@ -71,7 +73,19 @@ class Result:
         return frame(self.record)
 
     def trace_of(self, ranks: Iterable[int], job: int = 0) -> pd.DataFrame:
-        """The rows of any ranks, each with its own number and multiplicity 1; ``cause`` refers to :attr:`trace`."""
+        """The rows of any ranks, each with its own number and multiplicity 1; ``cause`` refers to :attr:`trace`.
+
+        Parameters
+        ----------
+        ranks : Iterable[int]
+        job : int
+            whose ranks they are, by its place among the jobs of the run
+
+        Raises
+        ------
+        ValueError
+            for a rank that the job does not have
+        """
         from clustersim.trace.frame import frame_of
 
         return frame_of(self.record, list(ranks), job)

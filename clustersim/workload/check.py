@@ -27,6 +27,7 @@ def check(job: Job, *, short: bool = True) -> list[Fault]:
 
     Parameters
     ----------
+    job : Job
     short : bool
         whether a member that stops short of the others is a fault here; otherwise the run ends with it as a deadlock
     """

@@ -71,6 +71,8 @@ class Collective:
         ``tp``, ``cp``, ``ep``, ``pp`` or ``dp``: where its exposed time belongs in the breakdown
     algorithm : str, callable or Exchange, optional
         pins the algorithm; None leaves it to the selector
+    category : {"communication"}
+        where its time belongs in the breakdown
     """
 
     name: str
@@ -101,6 +103,8 @@ class Copy:
     turns : float
         of ranks that copy one after the other and wait for each other, each with as much in the mean: how many times
         as long as its own copy takes alone all of theirs take, at least 1
+    category : {"copy"}
+        where its time belongs in the breakdown
     """
 
     name: str
@@ -128,6 +132,8 @@ class Storage:
         between the GPU's memory and the store (GPUDirect Storage), instead of host memory and the store
     files : int
         that it opens: each costs the store's metadata latency once; 0 where it is open already
+    category : {"storage"}
+        where its time belongs in the breakdown
     """
 
     name: str
@@ -160,6 +166,8 @@ class HostWork:
         of that share, for a process that has some of a rank's cores, in (0, 1]
     memory : {"near", "spread", "far"}
         which host memory, see :data:`Memory`; its cores are always those of the GPU's own socket
+    category : {"host"}
+        where its time belongs in the breakdown
     """
 
     name: str
@@ -199,6 +207,8 @@ class HostLaunch:
         times that the host has waited for the device before
     collections : int
         of Python's garbage
+    category : {"launch"}
+        where its time belongs in the breakdown
     """
 
     name: str
@@ -225,8 +235,12 @@ class Delay:
 
     Parameters
     ----------
+    name, kind : str
+        shown in the trace; what it was
     measured_ns : int
         [ns]
+    category : {"compute", "optimizer", "host"}
+        where its time belongs in the breakdown
     """
 
     name: str

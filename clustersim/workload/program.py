@@ -125,6 +125,12 @@ class Program:
         ops : Sequence[Op]
         which : NDArray[int64], shape (n,)
             what each of them is, as an index into ``ops``
+        stream : str
+            of all of them
+
+        Returns
+        -------
+        NDArray[int64], shape (n,)
         """
         first = len(self)
         self._tables.add_like(like, ops, which, stream)
@@ -199,7 +205,20 @@ class Program:
         return [[offset + n for n in place] for place in places]
 
     def depend(self, op: int, *, after: Iterable[int]) -> None:
-        """Make ``op`` wait for further ops; :func:`clustersim.workload.check.check` finds cycles made this way."""
+        """Make an op wait for further ones; :func:`clustersim.workload.check.check` finds cycles made this way.
+
+        Parameters
+        ----------
+        op : int
+            number of the op that waits
+        after : Iterable[int]
+            those that it waits for
+
+        Raises
+        ------
+        ValueError
+            for a number that is no op's of this program
+        """
         for before in after:
             if not (0 <= before < len(self) and 0 <= op < len(self)):
                 raise ValueError(f"{self.name}: op {op}: after={before} must name ops of this program")
@@ -207,7 +226,18 @@ class Program:
         self._arrays = None
 
     def depend_all(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> None:
-        """Make ``after[k]`` wait for ``before[k]``, for all k."""
+        """Make ``after[k]`` wait for ``before[k]``, for all k.
+
+        Parameters
+        ----------
+        before, after : NDArray[int64], shape (n,)
+            numbers of ops
+
+        Raises
+        ------
+        ValueError
+            for a number that is no op's of this program
+        """
         waits = np.stack([before, after], axis=1)
         if len(waits) and not 0 <= waits.min() <= waits.max() < len(self):
             raise ValueError(f"{self.name}: waits must name ops of this program")
@@ -215,7 +245,20 @@ class Program:
         self._arrays = None
 
     def carry(self, before: int, after: int) -> None:
-        """Make op ``after`` of the next round wait for op ``before`` of this one: the order that crosses rounds."""
+        """Make an op of the next round wait for one of this round: the order that crosses rounds.
+
+        Parameters
+        ----------
+        before : int
+            number of the op that is waited for, in this round
+        after : int
+            of the one that waits, in the next
+
+        Raises
+        ------
+        ValueError
+            for a number that is no op's of this program
+        """
         if not (0 <= before < len(self) and 0 <= after < len(self)):
             raise ValueError(f"{self.name}: carry({before}, {after}) must name ops of this program")
         self._tables.carries.add(before, after)

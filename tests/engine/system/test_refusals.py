@@ -90,7 +90,12 @@ def test_perturbations_and_limits(star: ModuleType, cluster: Topology) -> None:
     assert refused(cluster, job, perturb={"slow_rank": {0: 2}}) == ["perturb.slow_rank"]
     assert refused(cluster, job, perturb={"slow_ranks": {7: 2.0}}) == ["perturb.slow_ranks"]
     assert refused(cluster, job, perturb={"slow_links": {"nic0.ty": 0.5}}) == ["perturb.slow_links"]
-    assert refused(cluster, job, limits={"simulated": 1, "wall_s": -1}) == ["limits.simulated", "limits.wall_s"]
+    for ranks in ({0.5: 2.0}, {True: 2.0}, {"x": 2.0}, {0: True}, {0: "2"}, {0: float("nan")}):
+        assert refused(cluster, job, perturb={"slow_ranks": ranks}) == [f"perturb.slow_ranks.{next(iter(ranks))}"]
+    for links in ("nic0.tx", 5, [5]):
+        assert refused(cluster, job, perturb={"failed_links": links}) == ["perturb.failed_links"]
+    limits = {"simulated": 1, "wall_s": -1, "num_events": True}
+    assert refused(cluster, job, limits=limits) == [f"limits.{name}" for name in limits]
 
 
 @pytest.mark.parametrize("limits", [{"num_events": -1}, {"simulated_s": float("nan")}, {"wall_s": -0.5}])
