@@ -18,13 +18,18 @@ AUTOMODEL_RECIPES: tuple[Recipe, ...] = (
     Recipe(
         words=("automodel", "te + deepep"),
         switches={
-            "attention": "flash",
             "dispatch": "deepep",
             "launch": "modules",
             "fusion": ("norm", "activation", "rope", "gradients"),
         },
-        origin=f"{_CONFIGS}: attn, linear and rms_norm te, rope_fusion, enable_deepep; nemo_automodel/components/moe/"
+        origin=f"{_CONFIGS}: linear and rms_norm te, rope_fusion, enable_deepep; nemo_automodel/components/moe/"
         "experts.py, weighted_bias_swiglu_impl",
+    ),
+    Recipe(
+        words=("automodel", "te + deepep"),
+        without=("flexattn", "torchsdpa"),
+        switches={"attention": "flash"},
+        origin=f"{_CONFIGS}: attn te",
     ),
     *(
         Recipe(
@@ -35,12 +40,17 @@ AUTOMODEL_RECIPES: tuple[Recipe, ...] = (
         for model, file in (
             ("qwen3 moe 30b", "qwen3_moe_30b_te_deepep.yaml"),
             ("deepseek v3", "deepseek_v3_te_deepep.yaml"),
+            ("nemotron v3 nano", "nemotron_nano_v3_te_deepep.yaml"),
+            ("nemotron v3 super", "nemotron_super_v3_te_deepep.yaml"),
         )
     ),
-    Recipe(
-        words=("automodel", "te + deepep", "gpt-oss 20b"),
-        columns={"ep": 8},
-        origin=f"{_CONFIGS}/gptoss_20b_te_deepep.yaml: ep_size 8, activation_checkpointing false",
+    *(
+        Recipe(
+            words=("automodel", "te + deepep", f"gpt-oss {size}"),
+            columns={"ep": ep},
+            origin=f"{_CONFIGS}/gptoss_{size}_te_deepep.yaml: ep_size {ep}, activation_checkpointing false",
+        )
+        for size, ep in (("20b", 8), ("120b", 64))
     ),
     Recipe(
         words=("automodel", "70b", "fsdp2_prefetch"),

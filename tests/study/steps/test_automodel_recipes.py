@@ -47,6 +47,8 @@ def test_its_own_models_with_experts(model: str, recompute: str, ep: int) -> Non
     plan = place(own).job.plan
     assert (plan.dispatch, plan.launch, plan.attention, plan.ep) == ("deepep", "modules", "flash", ep)
     assert plan.recompute == recompute
+    sdpa = place(replace(own, notes="TE + DeepEP + TorchSDPA")).job.plan
+    assert (sdpa.dispatch, sdpa.attention) == ("deepep", "flash-2")
 
 
 def test_adapters_on_all_matrices_and_no_packing() -> None:
