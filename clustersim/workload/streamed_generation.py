@@ -14,8 +14,9 @@ from clustersim.workload.layers.placed import Placed, blocks
 from clustersim.workload.model import Model
 from clustersim.workload.number_format import WIDTH
 from clustersim.workload.op import Compute, Copy, Op, Storage
+from clustersim.workload.passes.chain import Chain
 from clustersim.workload.passes.forward import forward_block
-from clustersim.workload.passes.fragment import Chain, Fragment
+from clustersim.workload.passes.fragment import Fragment
 from clustersim.workload.passes.parameter_group import ParameterGroup, Traffic
 from clustersim.workload.precision import find_recipe
 from clustersim.workload.program import Program

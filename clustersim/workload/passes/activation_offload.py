@@ -8,7 +8,8 @@ from itertools import groupby
 
 from clustersim.workload.layers.placed import Placed
 from clustersim.workload.op import Copy
-from clustersim.workload.passes.fragment import ACTIVATIONS, Chain
+from clustersim.workload.passes.chain import Chain
+from clustersim.workload.passes.fragment import ACTIVATIONS
 from clustersim.workload.recompute import Recomputation
 
 __all__ = ["HOST_ACTIVATIONS", "Leaving", "OffloadedActivations", "Returning", "offloaded_layers"]

@@ -11,7 +11,8 @@ from clustersim.workload.layers.head import loss_reductions
 from clustersim.workload.layers.piece import Piece, fused
 from clustersim.workload.layers.placed import Placed
 from clustersim.workload.passes.activation_offload import Leaving, OffloadedActivations
-from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Chain, Fragment
+from clustersim.workload.passes.chain import Chain
+from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Fragment
 from clustersim.workload.passes.parameter_group import ParameterGroup, Traffic
 from clustersim.workload.passes.tensor_parallel import gather, in_order, reduction
 from clustersim.workload.passes.tensor_parallel_overlap import as_tokens_come, as_tokens_go

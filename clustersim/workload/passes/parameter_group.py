@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clustersim.workload.op import Compute, Op
-from clustersim.workload.passes.fragment import GRADIENTS, WEIGHTS, Chain, stream_of
+from clustersim.workload.passes.chain import Chain
+from clustersim.workload.passes.fragment import GRADIENTS, WEIGHTS, stream_of
 
 __all__ = ["GRADIENT_ROOM", "ParameterGroup", "Traffic"]
 

@@ -21,7 +21,7 @@ from clustersim.workload.layers.mlp import mlp
 from clustersim.workload.layers.piece import Piece
 from clustersim.workload.model import Model
 from clustersim.workload.op import Collective, Compute
-from clustersim.workload.passes.fragment import Chain
+from clustersim.workload.passes.chain import Chain
 from clustersim.workload.passes.tensor_parallel import gather, reduction
 from clustersim.workload.passes.tensor_parallel_overlap import as_tokens_come, as_tokens_go
 from clustersim.workload.plan import ParallelPlan
