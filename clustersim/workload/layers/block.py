@@ -61,6 +61,8 @@ class Block:
         weights on this rank that every data-parallel rank holds
     replicated_parameters : int
         of these, weights that every tensor-parallel rank holds
+    until_kept : tuple[Piece, ...]
+        its forward pass up to the last tensor that is kept, where that is not all but its last product
     expert_matrices : tuple[Matrix, ...]
         of those of experts
     expert_parameters : int
@@ -95,6 +97,7 @@ class Block:
     replicated_parameters: int = 0
     expert_parameters: int = 0
     frozen_parameters: int = 0
+    until_kept: tuple[Piece, ...] = ()
     expert_matrices: tuple[Matrix, ...] = ()
     dtype: str = ""
     matrices: tuple[Matrix, ...] = ()

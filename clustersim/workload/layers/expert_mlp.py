@@ -60,9 +60,18 @@ def activation_pass(shard: Shard, share: ExpertShard, *, read: int, written: int
 
 
 def write_experts(
-    writing: Writing, shard: Shard, experts: Experts, share: ExpertShard, *, after: tuple[int, ...]
+    writing: Writing,
+    shard: Shard,
+    experts: Experts,
+    share: ExpertShard,
+    *,
+    after: tuple[int, ...],
+    until_kept: bool = False,
 ) -> int:
     """Copies in the order of their experts, two products with the activation between them, and back in their order.
+
+    Until the last tensor that is kept, without what only moves results, and without the second product where no bias
+    is multiplied behind it.
 
     Returns
     -------
@@ -72,12 +81,12 @@ def write_experts(
     outward, shard = expert_matrices(shard, experts, share)[1], shard.of_module("experts")
     quantised = shard.recipe.quantisation is not None and share.fp8_dispatch
     first = (*_sorted(shard, share), *expert_input(shard, experts, share, cast=not quantised))
-    second = (
-        expert_activation(shard, experts, share),
-        *grouped(linear, shard, *outward, share.tokens),
-        *output_biases(shard, experts, share),
-        *_sorted(shard, share),
-    )
+    biases = output_biases(shard, experts, share)
+    second: tuple[Kernel, ...] = (expert_activation(shard, experts, share),)
+    if biases or not until_kept:
+        second = (*second, *grouped(linear, shard, *outward, share.tokens), *biases)
+    if not until_kept:
+        second = (*second, *_sorted(shard, share))
     if not is_clamped_apart(shard, experts):
         return writing.kernels("experts forward", *first, *second, after=after)
     before = writing.kernels("experts forward", *first, *clamps(shard, experts, share), after=after)

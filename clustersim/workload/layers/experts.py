@@ -75,6 +75,7 @@ def experts(shard: Shard) -> Block:
     return Block(
         kind="experts",
         forward=_forward(shard, own, share),
+        until_kept=() if own.latent else _forward(shard, own, share, until_kept=True),
         backward=_backward(shard, own, share),
         parts=(
             *_parts(shard, own, share),
@@ -109,7 +110,11 @@ def _own(shard: Shard) -> tuple[Experts, ExpertShard]:
     return shard.model.experts, shard.experts
 
 
-def _forward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece, ...]:
+def _forward(shard: Shard, experts: Experts, share: ExpertShard, *, until_kept: bool = False) -> tuple[Piece, ...]:
+    """All of it, or until the last tensor that is kept: results of experts are not, nor what brings them back.
+
+    Those of latent experts are, summed, since the way out of the latent width reads them.
+    """
     writing = Writing("experts")
     away = share.ep > 1
     shared: list[int] = []
@@ -138,12 +143,16 @@ def _forward(shard: Shard, experts: Experts, share: ExpertShard) -> tuple[Piece,
         arrived = (sent[n],) if away else told
         if share.etp > 1:
             arrived = (writing.collective(gather_copies(shard, part, "tokens"), after=arrived),)
-        last = write_experts(writing, shard, experts, part, after=arrived)
+        last = write_experts(writing, shard, experts, part, after=arrived, until_kept=until_kept)
+        if until_kept:
+            continue
         if share.etp > 1:
             last = writing.collective(scatter_copies(shard, part, "expert outputs"), after=(last,))
         if away:
             last = writing.collective(back(shard, part, "expert outputs"), after=(last,))
         done.append(last)
+    if until_kept:
+        return writing.pieces()
     outward = latent_forward(shard, experts, 1)
     writing.kernels("experts output forward", gathered_back(shard, share.sent), *outward, after=(*done, *shared))
     return writing.pieces()

@@ -162,7 +162,7 @@ def _compute_again(
     """The forward pass of layers from their input, keeping everything now; as in Megatron-LM, their collectives too.
 
     With an early stop it ends at the last tensor that is kept: blocks after it are left out, and the product that reads
-    it, where nothing else stands behind.
+    it, where nothing else stands behind; of experts also the way back of their results.
 
     References
     ----------
@@ -174,7 +174,7 @@ def _compute_again(
     while early_stop and len(written) > 1 and not written[-1][1]:
         written.pop()
     for n, (p, nbytes) in enumerate(written):
-        stops = early_stop and n == len(written) - 1 and bool(p.block.forward[-1].product)
+        stops = early_stop and n == len(written) - 1 and bool(p.block.until_kept or p.block.forward[-1].product)
         forward_block(
             chain,
             p,
@@ -183,7 +183,7 @@ def _compute_again(
             transient=p.block.forward_workspace,
             products=products,
             repeated=True,
-            until_product=stops,
+            until_kept=stops,
         )
 
 

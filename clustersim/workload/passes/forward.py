@@ -93,7 +93,7 @@ def forward_block(
     products: TensorOverlap,
     end: Mapping[str, int] | None = None,
     repeated: bool = False,
-    until_product: bool = False,
+    until_kept: bool = False,
 ) -> int:
     """A block's forward pass with the collectives around it.
 
@@ -112,8 +112,8 @@ def forward_block(
         further bytes given back when it ends
     repeated : bool
         done a second time to save memory
-    until_product : bool
-        without its last product, and so without the sum over its result
+    until_kept : bool
+        only as far as it keeps anything: without its last product, and so without the sum over its result
 
     Returns
     -------
@@ -123,8 +123,10 @@ def forward_block(
     block, layer = placed.block, placed.layer
     numbers = []
     gathers = block.gathers and shard.sequence_parallel
-    reduces = block.reduces and shard.tp > 1 and not until_product
-    wanted: Sequence[Piece] = block.forward[:-1] if until_product else block.forward
+    reduces = block.reduces and shard.tp > 1 and not until_kept
+    wanted: Sequence[Piece] = block.forward
+    if until_kept:
+        wanted = block.until_kept or block.forward[:-1]
     parts = shard.sequence_parallel and any(piece.product for piece in wanted)
     come, go = parts and gathers and products.gather != "whole", parts and reduces and products.reduce != "whole"
     if gathers:
@@ -142,7 +144,7 @@ def forward_block(
         numbers.append(chain.add(gather(shard, f"{block.kind} input"), layer=layer))
         for copy in in_order(shard, f"{block.kind} input"):
             chain.add(copy, layer=layer)
-    way = "forward" if not repeated else "again until its product" if until_product else "again"
+    way = "forward" if not repeated else "again as far as kept" if until_kept else "again"
     pieces = chain.once(block, way, arranged)
     done = Counter(end or {})
     done[WORKSPACE] -= transient

@@ -6,14 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clustersim.library.model import load_model
 from clustersim.workload.layers.placed import blocks
 from clustersim.workload.model import Model
 from clustersim.workload.op import Compute
 from clustersim.workload.passes.backward import backward
 from clustersim.workload.passes.fragment import Fragment
+from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
 from clustersim.workload.stages import Chunk
+from clustersim.workload.training_step import training_step
 
 NewShard = Callable[..., Shard]
 
@@ -118,6 +121,23 @@ def test_an_early_stop_leaves_out_the_last_product_and_its_sum(gpt: Model, new_s
     down = 2 * gpt.hidden * 4 * gpt.hidden // tp
     assert recomputed_flops(whole) - recomputed_flops(early) == pytest.approx(down * new_shard(gpt).tokens)
     assert held(early) == held(whole)
+
+
+@pytest.mark.parametrize(("name", "combined"), [("mixtral-8x7b", False), ("nemotron-3-super", True)])
+def test_an_early_stop_brings_no_results_of_experts_back(name: str, combined: bool) -> None:
+    """They are not kept, but for those of latent experts, which the way out of their width reads."""
+    model = load_model(name)
+    assert model.experts is not None
+    back, there = "combine expert outputs", "dispatch tokens"
+    counted = []
+    for early in (False, True):
+        plan = ParallelPlan(ep=8, dp=8, recompute="full", recompute_early_stop=early)
+        arrays = training_step(model, plan, global_batch=8, micro_batch=1, seq_len=512).programs[0].arrays()
+        found = [arrays.ops[k].name for k in arrays.op]
+        counted.append((found.count(there), found.count(back)))
+    (sent, brought), (sent_early, brought_early) = counted
+    assert sent_early == sent == brought
+    assert brought_early == (brought if combined else brought // 2)
 
 
 def recomputed_flops(fragment: Fragment) -> float:
