@@ -16,7 +16,7 @@ _REQUIRED = ("hardware", "op", "dtype", "m", "n", "k", "metric", "value", "unit"
 _TEXTS = ("id", "group", "source", "hardware", "op", "dtype", "pass", "model", "metric", "unit", "confidence", "notes")
 _COUNTS = (
     *("m", "n", "k", "batch", "seq_len", "kv_seq_len", "heads", "kv_heads", "head_dim", "hidden", "causal"),
-    "tensor_parallel",
+    *("tensor_parallel", "value_dim", "window"),
 )
 _ASIDE = ("url_or_repo_path", "year", "time_ms", "tflops", "gbps", "how_obtained")
 
@@ -45,7 +45,8 @@ class KernelRow:
     value : float
     counts : Mapping[str, int]
         shape by column, those that are given: m, n, k, batch, seq_len, kv_seq_len, heads, kv_heads, head_dim, hidden,
-        causal, tensor_parallel
+        causal, tensor_parallel; value_dim, of attention, the columns of a value where they are not those of a key, and
+        window, the keys that a query meets at most
     """
 
     line: int

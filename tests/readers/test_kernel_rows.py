@@ -39,3 +39,8 @@ def test_all_missing_columns_are_told(tmp_path: Path) -> None:
     assert [fault.key for fault in error.value.faults] == [
         f"line 1, column {name}" for name in ("metric", "value", "unit")
     ]
+
+
+def test_attention_with_other_values_and_a_window(tmp_path: Path) -> None:
+    (row,), notes = read(table(tmp_path, f"{HEADER},value_dim,window", f"one,{ROW},128,1024"))
+    assert (row.counts["value_dim"], row.counts["window"], notes) == (128, 1024, [])

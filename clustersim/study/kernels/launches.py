@@ -72,22 +72,22 @@ def _attention(row: KernelRow, dtype: str) -> tuple[Kernel, ...] | str:
     form = "trtllm" if row.source.startswith("aiconfigurator") else _ATTENTION.get(name, "")
     if name.startswith("pytorch"):
         return "a sequence of kernels whose number is not told"
-    if row.passes not in ("fwd", "fwd+bwd"):
+    if row.passes not in ("fwd", "bwd", "fwd+bwd"):
         return "forward or backward is not told"
     if not form or not {"seq_len", "heads", "head_dim", "batch"} <= counts.keys():
         return "no shape"
     s, d, heads = counts["seq_len"], counts["head_dim"], counts["heads"]
     kv_heads, sequences = counts.get("kv_heads", heads), counts["batch"]
-    w = _WIDTH[dtype]
-    pairs2 = s * s if counts.get("causal") else 2 * s * s
-    rows = 2 * w * s * d * (heads + kv_heads) + 4 * s * heads
+    w, value_dim, window = _WIDTH[dtype], counts.get("value_dim", d), min(counts.get("window", s), s)
+    pairs2 = window * (2 * s - window) if counts.get("causal") else 2 * s * s
+    rows = w * s * (d + value_dim) * (heads + kv_heads) + 4 * s * heads
     forward = Kernel(
         kind="attention",
         dtype=dtype,
-        flops=2 * pairs2 * d * heads * sequences,
+        flops=pairs2 * (d + value_dim) * heads * sequences,
         nbytes=sequences * rows,
         m=s,
-        n=s,
+        n=window,
         k=d,
         batch=sequences * heads,
         form=form,
@@ -96,8 +96,9 @@ def _attention(row: KernelRow, dtype: str) -> tuple[Kernel, ...] | str:
         return (_pass(2 * w * sequences * s * d * (heads + 2 * kv_heads)), forward)
     if row.passes == "fwd":
         return (forward,)
-    backward = replace(forward, flops=5 * forward.flops // 2, nbytes=2 * forward.nbytes, backward=True)
-    return (forward, backward)
+    flops = pairs2 * (3 * d + 2 * value_dim) * heads * sequences
+    backward = replace(forward, flops=flops, nbytes=2 * forward.nbytes, backward=True)
+    return (backward,) if row.passes == "bwd" else (forward, backward)
 
 
 def _memory(row: KernelRow, dtype: str) -> tuple[Kernel, ...] | str:
