@@ -68,7 +68,7 @@ class Profile:
         as in a plan, where state or gradients are split by ``zero`` 1 or 2
     module_hooks : bool
         as in a plan, where weights are split by ``zero`` 3
-    repeat_heads, split_projections, batch_first, flat_parameters, logged_losses, unaligned, expert_kernels
+    repeat_heads, split_projections, gather_cast, batch_first, flat_parameters, logged_losses, unaligned, expert_kernels
         as in a plan
     recompute_early_stop : bool
         as in a plan
@@ -116,6 +116,7 @@ class Profile:
     update_kernels: UpdateKernels = "fused"
     repeat_heads: bool = False
     split_projections: bool = False
+    gather_cast: bool = False
     batch_first: bool = False
     flat_parameters: bool = False
     logged_losses: int = 0
@@ -190,6 +191,9 @@ class Profile:
             found |= {"overlap_tp": self.overlap_tp, "sequence_parallel": sequence_parallel}
         if sequence_parallel:
             found |= {"tp_overlap": self.tp_overlap, "batch_first": self.batch_first}
+            quantisation = find_recipe(dtype).quantisation
+            if quantisation is not None and quantisation.one_scale:
+                found["gather_cast"] = self.gather_cast
         elif tp > 1 and pp > 1:
             found["scatter_gather"] = self.scatter_gather
         if job.get("cp", 1) > 1:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from clustersim.units import Unit
 
-__all__ = ["FORMATS", "WIDTH", "Dtype", "Format", "Quantisation"]
+__all__ = ["COLUMNS", "FORMATS", "TURNED", "WIDTH", "Dtype", "Format", "Quantisation"]
+
+TURNED = 2.2 / 1.4
+"""Time of a compiler's cast that also writes a tensor turned, over that of its other casts: 2.2 and 1.4 TB/s on H100
+(PyTorch issue 133242). Other GPUs are taken to be alike."""
+
+COLUMNS = 2.1 / 0.65
+"""Time of a compiler's cast with a scale a column, over that of one with a scale a row: 2.0 to 2.2 and 0.6 to 0.7 TB/s
+on H100, whose reads lie apart (PyTorch issue 149982, measured with columns of 32). Other GPUs are taken to be alike."""
 
 Dtype = Literal["bf16", "fp16", "fp32"]
 
@@ -78,6 +86,8 @@ class Quantisation:
         times that a tensor is stored: by row for one product and by column for the other
     together : bool
         a kernel casts the tensors of all experts, not one of them
+    apart : bool
+        a tensor has a scale a row for one product and a scale a column for the other, each from the 16-bit tensor
     promoted : bool
         products of the backward pass keep their sums in fp32; those of the forward pass accumulate fast
     """
@@ -87,11 +97,31 @@ class Quantisation:
     searches: int = 0
     copies: int = 2
     together: bool = False
+    apart: bool = False
     promoted: bool = False
 
-    def cast_nbytes(self, elements: int, *, width: int) -> int:
-        """Bytes that casting an activation of ``width`` bytes an element reads and writes [B]."""
-        return self._read(elements, width) + self.copies * self.activations.nbytes(elements)
+    @property
+    def one_scale(self) -> bool:
+        """A tensor has one scale, so that its parts can be cast before ranks gather them."""
+        return not self.apart and not self.activations.block
+
+    def cast_nbytes(self, elements: int, *, width: int, compiled: bool = False) -> int:
+        """Bytes that casting an activation of ``width`` bytes an element reads and writes [B].
+
+        With scales of their own, rows are searched and cast in one pass, columns in two. What the casts of a compiler
+        read and write out of order counts as often as it takes longer.
+        """
+        read, written = width * elements, self.activations.nbytes(elements)
+        if self.apart:
+            return 2 * read + written + round((read + written) * (COLUMNS if compiled else 1))
+        turned = TURNED if compiled and self.copies > 1 else 1
+        return self.searches * read + round((read + self.copies * written) * turned)
+
+    def gathered_cast_nbytes(self, elements: int, *, width: int, ranks: int, compiled: bool = False) -> int:
+        """The same where each of ``ranks`` casts its part and gathers the others', whose second copy it then makes."""
+        part = replace(self, copies=1).cast_nbytes(elements // ranks, width=width, compiled=compiled)
+        turned = 2 * (self.copies - 1) * self.activations.nbytes(elements)
+        return part + round(turned * (TURNED if compiled else 1))
 
     def weight_cast_nbytes(self, elements: int, *, width: int) -> int:
         """The same of a weight; once a step, as the copies serve all its micro-batches."""

@@ -167,6 +167,10 @@ class ParallelPlan:
     split_projections : bool
         queries, keys and values are products of their own, and so are gate and up, as models of Hugging Face and
         torchtitan have them; the gradients of what they read are added. Megatron-LM has one matrix each
+    gather_cast : bool
+        tokens that ranks of tp gather for quantised products are cast before, where a tensor has one scale, as
+        torchao's ``Float8ColwiseParallel`` does; else they are gathered in 16 bits. That ranks first agree on the
+        largest value is left out
     batch_first : bool
         the residual stream has its sequences one after the other, so that what ranks of tp gather and reduce along the
         sequence is copied: PyTorch's DTensor, whose collectives work on the outermost dimension. Megatron-LM has the
@@ -304,6 +308,7 @@ class ParallelPlan:
     attention: Attention = "flash"
     repeat_heads: bool = False
     split_projections: bool = False
+    gather_cast: bool = False
     batch_first: bool = False
     sequence_slices: int = 1
     placeholders: Placeholders = "none"

@@ -106,6 +106,7 @@ RECIPES: Mapping[str, Recipe] = {
     "tf32": Recipe(name="tf32", weights="fp32", activations="fp32", gradients="fp32", products="tf32", master=None),
     "fp8": _sixteen_bit("fp8", Quantisation(activations=_FP8, weights=_FP8, together=True, promoted=True)),
     "fp8_current": _sixteen_bit("fp8_current", Quantisation(activations=_FP8, weights=_FP8, searches=1, promoted=True)),
+    "fp8_rowwise": _sixteen_bit("fp8_rowwise", Quantisation(activations=_FP8, weights=_FP8, searches=2, apart=True)),
     "fp8_blockwise": _sixteen_bit(
         "fp8_blockwise",
         Quantisation(activations=FORMATS["fp8 1x128"], weights=FORMATS["fp8 128x128"]),
@@ -126,6 +127,8 @@ fp8
     while it casts
 fp8_current
     one scale a tensor, from its own largest value: one more read of each tensor
+fp8_rowwise
+    one scale a row, and for the other product one a column, both from the 16-bit tensor
 fp8_blockwise
     fp32 scales of 1 x 128 activations and 128 x 128 weights; fp32 gradients and master copy, bf16 moments
 mxfp8
@@ -135,15 +138,15 @@ nvfp4
     the weight gradient's operands is part of the cast
 
 With one scale a tensor the backward pass keeps its sums in fp32, as in Transformer Engine (split accumulators of both
-gradients) and torchao (fast accumulation of the output only) by default; kernels for blocks of scales promote by
-themselves, and Blackwell's units have nothing to choose.
+gradients) and torchao (fast accumulation of the output only) by default; with a scale a row torchao accumulates fast
+throughout; kernels for blocks of scales promote by themselves, and Blackwell's units have nothing to choose.
 
 All quantised recipes keep the bf16 weights, and each weight quantised by row and by column for the whole step. With one
 scale a tensor the second copy is needed on Hopper, whose fp8 units multiply one layout only; Blackwell's multiply both,
 and ``replace(recipe.quantisation, copies=1)`` says so. Casts are kernels of their own; fused into the norm or into the
-activation before, they would save their read. Tensors are gathered in 16 bit and cast after. Layers that NVIDIA's NVFP4
-recipe leaves in bf16 are quantised here like the rest, unless a plan lists them (``bf16_layers_at_end``,
-``module_dtypes``).
+activation before, they would save their read. Tensors are gathered in 16 bit and cast after, unless a plan says
+``gather_cast``. Layers that NVIDIA's NVFP4 recipe leaves in bf16 are quantised here like the rest, unless a plan lists
+them (``bf16_layers_at_end``, ``module_dtypes``).
 
 Sources: Micikevicius et al., Mixed Precision Training, 2018, section 3; NVIDIA Transformer Engine, user guide, low
 precision training (delayed, current and blockwise scaling, MXFP8, NVFP4; handling transposes); DeepSeek-V3, 2024,

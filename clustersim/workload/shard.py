@@ -83,6 +83,8 @@ class Shard:
         keys and values are copied for each query head that reads them, in front of the attention kernel
     splits_projections : bool
         queries, keys and values, and gate and up, are products of their own
+    casts_first : bool
+        tokens that ranks gather are cast before, where a tensor has one scale
     batch_first : bool
         what ranks gather and reduce along the sequence is copied into and out of their order
     slices : int
@@ -113,6 +115,7 @@ class Shard:
     replicas: int = 1
     repeats_heads: bool = False
     splits_projections: bool = False
+    casts_first: bool = False
     batch_first: bool = False
     slices: int = 1
 
@@ -179,6 +182,18 @@ class Shard:
     def residual_nbytes(self) -> int:
         """The residual stream of a micro-batch on this rank [B]: what goes from stage to stage."""
         return self.width * self.rows * self.model.hidden
+
+    @property
+    def compiled(self) -> bool:
+        """A compiler writes what is no product, as it alone fuses a norm with the sum before it."""
+        return "residual_norm" in self.fusion
+
+    @property
+    def gathers_cast(self) -> bool:
+        """Tokens of linear layers are gathered in the format of their products."""
+        quantisation = self.recipe.quantisation
+        wanted = self.casts_first and self.sequence_parallel and self.tp > 1
+        return wanted and quantisation is not None and quantisation.one_scale
 
     @property
     def heads(self) -> int:

@@ -179,6 +179,7 @@ def shard_of(case: Case, plan: ParallelPlan) -> Shard:
         context=case.context,
         repeats_heads=plan.repeat_heads,
         splits_projections=plan.split_projections,
+        casts_first=plan.gather_cast,
         batch_first=plan.batch_first,
         slices=plan.sequence_slices,
         replicas=case.replicas,

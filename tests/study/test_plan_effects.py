@@ -48,6 +48,12 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     ],
     "plan.repeat_heads": [(True, {}, False)],
     "plan.split_projections": [(True, {}, True)],
+    "plan.gather_cast": [
+        (True, {"dtype": "fp8_current"}, False),
+        (True, {"plan.tp": 2}, False),
+        (True, {"plan.tp": 2, "dtype": "fp8_rowwise"}, False),
+        (True, {"plan.tp": 2, "dtype": "fp8_current"}, True),
+    ],
     "plan.batch_first": [
         (True, {}, False),
         (True, {"plan.tp": 2, "plan.sequence_parallel": False}, False),

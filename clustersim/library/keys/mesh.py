@@ -31,6 +31,7 @@ MESH_KEYS: Mapping[str, Key] = {
         "axes of the rank numbers, innermost first",
         ("tp", "cp", "dp", "pp"),
     ),
+    "plan.gather_cast": Key(Flag(), "what ranks of tp gather for quantised products is cast before", False),
     "plan.batch_first": Key(Flag(), "what ranks of tp gather and reduce along the sequence is copied", False),
     "plan.overlap_tp": Key(Flag(), "weight gradients computed beside a reduction", True),
     "plan.tp_overlap": Key(

@@ -15,7 +15,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ("mxfp8", "mxfp8"),
     ("fp8_mx", "mxfp8"),
     ("fp8-mx", "mxfp8"),
-    ("float8 rowwise", "fp8_current"),
+    ("float8 rowwise", "fp8_rowwise"),
     ("float8", "fp8_current"),
     ("current scaling", "fp8_current"),
     ("delayed scaling", "fp8"),

@@ -101,8 +101,13 @@ def _products(shard: Shard, *, of_gradient: bool = False) -> tuple[Product, Prod
     """Of queries, keys and values, and of the output."""
     inward = (shard.query_features, shard.key_features, shard.key_features)
     return (
-        Product(features_in=shard.model.hidden, features_out=inward, of_gradient=of_gradient),
-        Product(features_in=shard.query_features, features_out=(shard.model.hidden,), of_gradient=of_gradient),
+        Product(features_in=shard.model.hidden, features_out=inward, of_gradient=of_gradient, gathered=not of_gradient),
+        Product(
+            features_in=shard.query_features,
+            features_out=(shard.model.hidden,),
+            of_gradient=of_gradient,
+            gathered=of_gradient,
+        ),
     )
 
 

@@ -47,8 +47,13 @@ def gemm(m: int, n: int, k: int, *, dtype: str, batch: int = 1, aligned: bool = 
     )
 
 
-def linear(shard: Shard, features_in: int, features_out: int, *, tokens: int | None = None) -> tuple[Kernel, ...]:
-    """Y = X·W over ``tokens``, else a micro-batch; where the recipe quantises, X is cast first, Y written uncast."""
+def linear(
+    shard: Shard, features_in: int, features_out: int, *, tokens: int | None = None, gathered: bool = False
+) -> tuple[Kernel, ...]:
+    """Y = X·W over ``tokens``, else a micro-batch; where the recipe quantises, X is cast first, Y written uncast.
+
+    ``gathered``: what is cast comes from the ranks that share the layer.
+    """
     recipe, rows = shard.recipe, shard.tokens if tokens is None else tokens
     product = _product(
         rows,
@@ -59,11 +64,11 @@ def linear(shard: Shard, features_in: int, features_out: int, *, tokens: int | N
         written=shard.width * rows * features_out,
         sides=(features_in, features_out),
     )
-    return (*_cast(shard, rows * features_in), on_units(product, shard.unaligned))
+    return (*_cast(shard, rows * features_in, gathered=gathered), on_units(product, shard.unaligned))
 
 
 def linear_input_gradient(
-    shard: Shard, features_in: int, features_out: int, *, tokens: int | None = None
+    shard: Shard, features_in: int, features_out: int, *, tokens: int | None = None, gathered: bool = False
 ) -> tuple[Kernel, ...]:
     """dX = dY·Wᵀ; where the recipe quantises, dY is cast first, for the weight gradient too."""
     recipe, rows = shard.recipe, shard.tokens if tokens is None else tokens
@@ -77,7 +82,7 @@ def linear_input_gradient(
         sides=(features_in, features_out),
         promoted=_promoted(shard),
     )
-    return (*_cast(shard, rows * features_out), on_units(product, shard.unaligned))
+    return (*_cast(shard, rows * features_out, gathered=gathered), on_units(product, shard.unaligned))
 
 
 def linear_weight_gradient(
@@ -141,12 +146,17 @@ def _product(
     )
 
 
-def _cast(shard: Shard, num_elements: int) -> tuple[Kernel, ...]:
+def _cast(shard: Shard, num_elements: int, *, gathered: bool) -> tuple[Kernel, ...]:
     """The pass that quantises a tensor of this many elements, both copies of it; none without quantisation."""
     quantisation = shard.recipe.quantisation
     if quantisation is None:
         return ()
-    nbytes = quantisation.cast_nbytes(num_elements, width=shard.width)
+    if gathered and shard.gathers_cast:
+        nbytes = quantisation.gathered_cast_nbytes(
+            num_elements, width=shard.width, ranks=shard.tp, compiled=shard.compiled
+        )
+    else:
+        nbytes = quantisation.cast_nbytes(num_elements, width=shard.width, compiled=shard.compiled)
     return (memory_pass(nbytes, dtype=shard.recipe.activations),)
 
 

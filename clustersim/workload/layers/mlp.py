@@ -93,8 +93,10 @@ def _products(shard: Shard, *, of_gradient: bool = False) -> tuple[Product, Prod
     """Into the MLP and out of it."""
     inward = (shard.ffn,) * (2 if shard.model.gated_mlp else 1)
     return (
-        Product(features_in=shard.model.hidden, features_out=inward, of_gradient=of_gradient),
-        Product(features_in=shard.ffn, features_out=(shard.model.hidden,), of_gradient=of_gradient),
+        Product(features_in=shard.model.hidden, features_out=inward, of_gradient=of_gradient, gathered=not of_gradient),
+        Product(
+            features_in=shard.ffn, features_out=(shard.model.hidden,), of_gradient=of_gradient, gathered=of_gradient
+        ),
     )
 
 

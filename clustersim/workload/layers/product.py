@@ -24,6 +24,8 @@ class Product:
         under :attr:`~clustersim.workload.shard.Shard.splits_projections` products of their own
     of_gradient : bool
         gradients of the output times the matrix transposed
+    gathered : bool
+        what it reads comes from the ranks that share the layer
 
     References
     ----------
@@ -34,6 +36,7 @@ class Product:
     features_in: int
     features_out: tuple[int, ...]
     of_gradient: bool = False
+    gathered: bool = False
 
     def kernels(self, shard: Shard, *, tokens: int | None = None) -> tuple[Kernel, ...]:
         """Its kernels over ``tokens``, all of a micro-batch when None."""
@@ -41,10 +44,15 @@ class Product:
             gradients = [
                 kernel
                 for columns in self._columns(shard)
-                for kernel in linear_input_gradient(shard, self.features_in, columns, tokens=tokens)
+                for kernel in linear_input_gradient(
+                    shard, self.features_in, columns, tokens=tokens, gathered=self.gathered
+                )
             ]
             return (*gradients, *self._sum(shard, tokens))
-        first, *others = (linear(shard, self.features_in, columns, tokens=tokens) for columns in self._columns(shard))
+        first, *others = (
+            linear(shard, self.features_in, columns, tokens=tokens, gathered=self.gathered)
+            for columns in self._columns(shard)
+        )
         # what all of them read is cast once
         return (*first, *(kernels[-1] for kernels in others))
 
@@ -69,6 +77,6 @@ class Product:
             return ()
         tensor = shard.width * (shard.tokens if tokens is None else tokens) * self.features_in
         passes = len(self.features_out) - 1
-        if "residual_norm" in shard.fusion:
+        if shard.compiled:
             return (memory_pass(passes * tensor, dtype=shard.recipe.activations),)
         return (memory_pass(3 * tensor, dtype=shard.recipe.activations),) * passes

@@ -15,7 +15,7 @@ from clustersim.workload.passes.chain import Chain
 from clustersim.workload.passes.forward import forward_block
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Fragment
 from clustersim.workload.passes.parameter_group import ParameterGroup, Traffic
-from clustersim.workload.passes.tensor_parallel import gather, in_order, put_off_nbytes, reduction
+from clustersim.workload.passes.tensor_parallel import cast_before, gather, in_order, put_off_nbytes, reduction
 from clustersim.workload.passes.tensor_parallel_overlap import as_tokens_come, as_tokens_go
 from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
@@ -145,7 +145,11 @@ def weight_backward(
         block, layer = placed[i].block, placed[i].layer
         start, end = Counter(traffic.open(i)), Counter({ACTIVATIONS: -put_off_nbytes(block, shard)})
         if block.gathers and shard.sequence_parallel:
-            arrived = chain.beside(gather(shard, f"{block.kind} input again"), after=done[-2:-1], layer=layer)
+            arrived = chain.beside(
+                gather(shard, f"{block.kind} input again", cast=cast_before(shard, block)),
+                after=done[-2:-1],
+                layer=layer,
+            )
             chain.last = [*chain.last, arrived]
             start[WORKSPACE] += shard.full_nbytes
             end[WORKSPACE] -= shard.full_nbytes
@@ -208,15 +212,15 @@ def _backward_block(
     """
     block, layer = placed.block, placed.layer
     full = shard.full_nbytes if shard.sequence_parallel else 0
-    held = block.backward_workspace
+    held, cast = block.backward_workspace, cast_before(shard, block)
     parts = bool(full) and any(piece.product for piece in block.backward)
     come, go = parts and block.reduces and products.gather != "whole", parts and products.reduce != "whole"
     # a sum of several products is whole or not there at all
     go = go and not any(piece.product.sums(shard) for piece in block.backward if piece.product)
     if block.reduces and full:
         if not come:
-            chain.add(gather(shard, f"{block.kind} output gradient"), layer=layer)
-            for copy in in_order(shard, f"{block.kind} output gradient"):
+            chain.add(gather(shard, f"{block.kind} output gradient", cast=cast), layer=layer)
+            for copy in in_order(shard, f"{block.kind} output gradient", cast=cast):
                 chain.add(copy, layer=layer)
         held += full
     for part in block.again(recompute):
@@ -230,9 +234,11 @@ def _backward_block(
         else:
             pieces, beside = block.input_backward(arranged=tuple), None
         in_parts = go and reduces and (beside is None or not overlap)
-        once_more = gather(shard, f"{block.kind} input again") if full and beside is not None else None
+        once_more = gather(shard, f"{block.kind} input again", cast=cast) if full and beside is not None else None
         if come:
-            pieces = as_tokens_come(pieces, shard, products, what=f"{block.kind} output gradient", then=once_more)
+            pieces = as_tokens_come(
+                pieces, shard, products, what=f"{block.kind} output gradient", then=once_more, cast=cast
+            )
         if in_parts:
             pieces = as_tokens_go(pieces, shard, products, what=f"{block.kind} input gradient")
         return fused(pieces), beside, once_more, in_parts
@@ -258,7 +264,7 @@ def _backward_block(
     for copy in () if go else in_order(shard, f"{block.kind} input gradient"):
         chain.add(copy, layer=layer)
     summed = numbers[-1] if go else chain.add(reduction(shard, f"{block.kind} input gradient"), layer=layer)
-    for copy in in_order(shard, f"{block.kind} input again") if inputs else ():
+    for copy in in_order(shard, f"{block.kind} input again", cast=cast) if inputs else ():
         inputs = [chain.beside(copy, after=inputs, layer=layer)]
     inputs.append(numbers[-1])
     freed = Counter(end)

@@ -14,7 +14,7 @@ from clustersim.workload.passes.activation_offload import Leaving, OffloadedActi
 from clustersim.workload.passes.chain import Chain
 from clustersim.workload.passes.fragment import ACTIVATIONS, COMMUNICATION, WORKSPACE, Fragment
 from clustersim.workload.passes.parameter_group import ParameterGroup, Traffic
-from clustersim.workload.passes.tensor_parallel import gather, in_order, reduction
+from clustersim.workload.passes.tensor_parallel import cast_before, gather, in_order, reduction
 from clustersim.workload.passes.tensor_parallel_overlap import as_tokens_come, as_tokens_go
 from clustersim.workload.recompute import Recomputation
 from clustersim.workload.shard import Shard
@@ -129,20 +129,21 @@ def forward_block(
         wanted = block.until_kept or block.forward[:-1]
     parts = shard.sequence_parallel and any(piece.product for piece in wanted)
     come, go = parts and gathers and products.gather != "whole", parts and reduces and products.reduce != "whole"
+    cast = gathers and cast_before(shard, block)
     if gathers:
         transient += shard.full_nbytes
 
     def arranged() -> tuple[Piece, ...]:
         pieces = wanted
         if come:
-            pieces = as_tokens_come(pieces, shard, products, what=f"{block.kind} input")
+            pieces = as_tokens_come(pieces, shard, products, what=f"{block.kind} input", cast=cast)
         if go:
             pieces = as_tokens_go(pieces, shard, products, what=f"{block.kind} output")
         return fused([replace(p, op=again(p.op)) for p in pieces] if repeated else pieces)
 
     if gathers and not come:
-        numbers.append(chain.add(gather(shard, f"{block.kind} input"), layer=layer))
-        for copy in in_order(shard, f"{block.kind} input"):
+        numbers.append(chain.add(gather(shard, f"{block.kind} input", cast=cast), layer=layer))
+        for copy in in_order(shard, f"{block.kind} input", cast=cast):
             chain.add(copy, layer=layer)
     way = "forward" if not repeated else "again as far as kept" if until_kept else "again"
     pieces = chain.once(block, way, arranged)

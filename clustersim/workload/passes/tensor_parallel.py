@@ -9,12 +9,24 @@ from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.op import Collective, Compute
 from clustersim.workload.shard import Shard
 
-__all__ = ["gather", "in_order", "put_off_nbytes", "reduction"]
+__all__ = ["cast_before", "gather", "gathered_nbytes", "in_order", "put_off_nbytes", "reduction"]
 
 
-def gather(shard: Shard, what: str) -> Collective:
+def cast_before(shard: Shard, block: Block) -> bool:
+    """Whether ranks cast their tokens before a block's products gather them."""
+    reads = any(piece.product.gathered for piece in (*block.forward, *block.backward) if piece.product)
+    return reads and replace(shard, products_as=block.dtype).gathers_cast
+
+
+def gathered_nbytes(shard: Shard, tokens: int, *, cast: bool) -> int:
+    """So many gathered tokens [B]; of one scale a tensor, cast ones have no more than their elements."""
+    elements = tokens * shard.model.hidden
+    return shard.recipe.activation_operand.nbytes(elements) if cast else shard.width * elements
+
+
+def gather(shard: Shard, what: str, *, cast: bool = False) -> Collective:
     """All-gather of the tokens' parts into R × h, under sequence parallelism."""
-    return _collective("all_gather", f"all-gather {what}", shard.full_nbytes)
+    return _collective("all_gather", f"all-gather {what}", gathered_nbytes(shard, shard.tokens, cast=cast))
 
 
 def reduction(shard: Shard, what: str) -> Collective:
@@ -24,7 +36,7 @@ def reduction(shard: Shard, what: str) -> Collective:
     return _collective("all_reduce", f"all-reduce {what}", shard.full_nbytes)
 
 
-def in_order(shard: Shard, what: str) -> tuple[Compute, ...]:
+def in_order(shard: Shard, what: str, *, cast: bool = False) -> tuple[Compute, ...]:
     """The copy of R × h behind an all-gather and in front of a reduce-scatter, where sequences are outermost.
 
     References
@@ -34,7 +46,7 @@ def in_order(shard: Shard, what: str) -> tuple[Compute, ...]:
     """
     if not (shard.batch_first and shard.sequence_parallel):
         return ()
-    kernel = memory_pass(2 * shard.full_nbytes, dtype=shard.recipe.activations)
+    kernel = memory_pass(2 * gathered_nbytes(shard, shard.tokens, cast=cast), dtype=shard.recipe.activations)
     return (Compute(name=f"copy of {what}", kind="copy", kernels=(kernel,)),)
 
 

@@ -12,7 +12,7 @@ from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.layers.piece import Piece
 from clustersim.workload.layers.product import Product
 from clustersim.workload.op import Collective, Compute
-from clustersim.workload.passes.tensor_parallel import gather, reduction
+from clustersim.workload.passes.tensor_parallel import gather, gathered_nbytes, reduction
 from clustersim.workload.shard import Shard
 from clustersim.workload.tensor_overlap import TensorOverlap
 
@@ -20,7 +20,13 @@ __all__ = ["as_tokens_come", "as_tokens_go"]
 
 
 def as_tokens_come(
-    pieces: Sequence[Piece], shard: Shard, overlap: TensorOverlap, *, what: str, then: Collective | None = None
+    pieces: Sequence[Piece],
+    shard: Shard,
+    overlap: TensorOverlap,
+    *,
+    what: str,
+    then: Collective | None = None,
+    cast: bool = False,
 ) -> tuple[Piece, ...]:
     """The pieces, and with them the gathering of the tokens that their first product takes part by part.
 
@@ -39,6 +45,8 @@ def as_tokens_come(
         for the trace
     then : Collective, optional
         follows when all tokens have come; no piece waits for it
+    cast : bool
+        tokens are cast before they go
 
     References
     ----------
@@ -55,7 +63,9 @@ def as_tokens_come(
     for n, tokens in enumerate(cuts):
         if overlap.gather == "pipeline" or n:
             ring = overlap.gather == "ring"
-            op = _exchange(shard, what, by=1) if ring else _cut(gather(shard, what), shard, tokens)
+            op = (
+                _exchange(shard, what, by=1, cast=cast) if ring else _cut(gather(shard, what, cast=cast), shard, tokens)
+            )
             come = _append(parts, place, Piece(op=op, after=come or begin))
         if then is not None and n == len(cuts) - 1:
             _append(parts, place, Piece(op=then, after=come))
@@ -128,13 +138,13 @@ def _cut(whole: Collective, shard: Shard, tokens: int) -> Collective:
     return replace(whole, nbytes=whole.nbytes * tokens // shard.tokens)
 
 
-def _exchange(shard: Shard, what: str, *, by: int) -> Collective:
+def _exchange(shard: Shard, what: str, *, by: int, cast: bool = False) -> Collective:
     """Every rank sends the tokens of one rank to the one ``by`` after it."""
     return Collective(
         name=f"exchange {what}",
         kind="all_to_all",
         slot="tp",
-        nbytes=shard.residual_nbytes,
+        nbytes=gathered_nbytes(shard, shard.rows, cast=cast),
         axis="tp",
         algorithm=_shift(shard.tp, by),
     )

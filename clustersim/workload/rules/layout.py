@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clustersim.workload.case import Case
+from clustersim.workload.precision import find_recipe
 
 __all__ = ["layout_notes"]
 
@@ -19,5 +20,8 @@ def layout_notes(case: Case) -> Iterator[str]:
     several = bool(sublayers.get("attention")) or (model.gated_mlp and bool(sublayers.get("mlp")))
     if plan.split_projections and not several:
         yield f"plan.split_projections: no effect: {model.name} has no attention with keys of its own, and no gate"
+    quantisation = find_recipe(case.dtype).quantisation
+    if plan.gather_cast and not (case.sequence_parallel and quantisation is not None and quantisation.one_scale):
+        yield "plan.gather_cast: no effect without plan.sequence_parallel, tp above 1 and a dtype with a scale a tensor"
     if plan.batch_first and not case.sequence_parallel:
         yield "plan.batch_first: no effect without plan.sequence_parallel and tp above 1"

@@ -39,7 +39,7 @@ _SHARDING_FLAGS = (
     "gather_blocks",
     "reduce_scatter",
 )
-_LAYOUT_FLAGS = ("repeat_heads", "split_projections", "batch_first")
+_LAYOUT_FLAGS = ("repeat_heads", "split_projections", "gather_cast", "batch_first")
 
 
 def word_faults(case: Case) -> Iterator[Fault]:

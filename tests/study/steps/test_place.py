@@ -97,7 +97,7 @@ def test_sharding(text: str, fields: dict[str, Any]) -> None:
         ("FP8", "NVIDIA Megatron Bridge", "fp8_current"),
         ("fp8", "NVIDIA NeMo 24.07", "fp8"),
         ("FP8-CS (FP8-MX)", "NVIDIA Megatron Bridge", "fp8_current"),
-        ("float8 rowwise", "torchtitan benchmarks", "fp8_current"),
+        ("float8 rowwise", "torchtitan benchmarks", "fp8_rowwise"),
         ("bf16 (not stated)", "lab", "bf16"),
         ("fp32 (SIMT GEMM, no tensor cores)", "NeuSight", "fp32"),
         ("BF16/FP8", "OLMo-core", "fp8"),

@@ -51,6 +51,7 @@ class TestQuantised:
         [
             ("fp8", "fp8", 1, 1, 2),
             ("fp8_current", "fp8", 1, 1, 4),
+            ("fp8_rowwise", "fp8", 1, 1, 6),
             ("fp8_blockwise", "fp8", 1 + 4 / 128, 1 + 4 / 128**2, 2),
             ("mxfp8", "mxfp8", 33 / 32, 33 / 32, 2),
             ("nvfp4", "nvfp4", 9 / 16, 9 / 16, 4),

@@ -53,7 +53,8 @@ def test_work_is_the_same_and_gradients_of_the_input_are_summed(
         assert passes[1] - passes[0] == (way == "backward") * others * 3 * whole.residual_nbytes
     plain = replace(compiled, splits_projections=False)
     read = [sum(k.nbytes for k in kernels(maker(s), "backward", "memory")) for s in (plain, compiled)]
-    assert read[1] - read[0] == others * whole.residual_nbytes
+    # casts of two products are rounded to whole bytes twice
+    assert read[1] - read[0] == pytest.approx(others * whole.residual_nbytes, abs=others)
 
 
 def test_a_matrix_without_company_changes_nothing(gpt: Model, new_shard: New) -> None:
