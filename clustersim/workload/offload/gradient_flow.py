@@ -19,7 +19,8 @@ class GradientFlow:
         gradients leave the GPU with each micro-batch and are added up on the host; else they stay until all are added
     flat_buffer : bool
         gradients of each micro-batch pass through a pinned buffer of their own format on the host: there, and back to
-        the GPU, which adds them up and takes their norm in fp64; those of the last go on to their place
+        the GPU, which adds them up and takes their norm in fp64; those of the last go on to their place, unless they
+        wait in 16 bits on the host, where they are
     blocking : bool
         the backward pass stands still until a gradient has come to the host
     round_robin : bool

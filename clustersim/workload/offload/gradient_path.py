@@ -12,7 +12,7 @@ from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.offload.traffic import cast_pass, copy, host_pass, touch, write
 from clustersim.workload.op import Compute, HostWork, Op
 
-__all__ = ["GradientPath", "gradient_path", "gradient_width"]
+__all__ = ["GradientPath", "gradient_path", "gradient_width", "waits_in_flat_buffer"]
 
 
 _FP64 = 8
@@ -37,6 +37,11 @@ class GradientPath:
 def gradient_width(policy: OffloadPolicy, width: int) -> int:
     """Bytes of a gradient while it waits on the host or a drive [B], ``width`` being those on the GPU."""
     return width if policy.cast in ("late", "update") else WIDTH["fp32"]
+
+
+def waits_in_flat_buffer(policy: OffloadPolicy, tier: Tier) -> bool:
+    """Whether gradients that wait on ``tier`` are where the flat buffer is: on the host, in their own format."""
+    return policy.flat_buffer and tier == "host" and policy.cast in ("late", "update")
 
 
 def gradient_path(
@@ -72,7 +77,7 @@ def gradient_path(
     leave: list[Op] = []
     if policy.flat_buffer:
         leave += _flat_buffer(policy, parameters, width=width, last=last, adds=adds, turns=turns)
-    if tier == "gpu" or (policy.flat_buffer and not last):
+    if tier == "gpu" or (policy.flat_buffer and (not last or waits_in_flat_buffer(policy, tier))):
         return GradientPath(leave=tuple(leave))
     sent = WIDTH["fp32"] if policy.cast == "gpu" else width
     if sent != width:

@@ -35,8 +35,8 @@ class MlpOffload(OffloadPolicy):
         every other step goes through the subgroups backward, and so begins with what the cache holds; in one order
         forever the cache would have lost each subgroup when its turn comes, and nothing is kept
     gradients_on_host : bool
-        gradients stay on the host in 16 bits and are cast right before their update; else they are cast on the GPU,
-        written and read again
+        gradients stay in ZeRO-3's flat buffer on the host in 16 bits, from which they come back to the GPU for their
+        norm, and are cast right before their update; else they are cast on the GPU, written and read again
     lock : bool
         one rank of a node reads, and one writes, a tier at a time
 
@@ -61,6 +61,7 @@ class MlpOffload(OffloadPolicy):
     gradients_on_host: bool = True
     lock: bool = True
     pinned_weights: bool | None = False
+    flat_buffer: bool = True
     cast: Cast = "late"
     cast_weights: Cast | None = "cpu"
     scales: bool = True

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from clustersim.workload.number_format import WIDTH
-from clustersim.workload.offload.gradient_path import gradient_width
+from clustersim.workload.offload.gradient_path import gradient_width, waits_in_flat_buffer
 from clustersim.workload.offload.place import DRIVES, Tier
 from clustersim.workload.offload.policy import OffloadPolicy
 from clustersim.workload.offload.pools import STATES
@@ -55,6 +55,8 @@ def resident_bytes(
         for category, tier, each in parts:
             if tier == "gpu":
                 stays[category] += n
+            elif category == "gradients" and waits_in_flat_buffer(policy, tier):
+                pass  # counted with the flat buffer, which holds them
             elif category == "optimizer":
                 key = _key(policy, tier, pinned=policy.pinned_states)
                 held[f"{key}/{category}"] += len(STATES) * _taken(policy, key, WIDTH["fp32"] * n)

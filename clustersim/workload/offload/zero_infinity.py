@@ -17,10 +17,11 @@ __all__ = ["ZeroInfinity"]
 class ZeroInfinity(OffloadPolicy):
     """As DeepSpeed runs it: ZeRO-3 with ``offload_optimizer`` on NVMe.
 
-    In the backward pass a gradient is cast to fp32 on the GPU, copied to a pinned buffer, which the thread that issues
-    kernels waits for, and written to the drives from there. The update takes one subgroup after the other: its weights,
-    averages and gradient are read while the one before is updated, and written while the next one is. One thread
-    scales, updates, casts new weights on the CPU, into memory that is not pinned, and copies them.
+    In the backward pass a gradient goes through stage 3's flat buffer on the host and back, is cast to fp32 on the GPU,
+    copied to a pinned buffer, which the thread that issues kernels waits for, and written to the drives from there.
+    The update takes one subgroup after the other: its weights, averages and gradient are read while the one before
+    is updated, and written while the next one is. One thread scales, updates, casts new weights on the CPU, into
+    memory that is not pinned, and copies them.
 
     Parameters
     ----------
@@ -47,6 +48,7 @@ class ZeroInfinity(OffloadPolicy):
     subgroup_size: int = 100_000_000
     weights: Literal["gpu", "host", "nvme"] = "gpu"
     pinned_weights: bool | None = False
+    flat_buffer: bool = True
     cast: Cast = "gpu"
     cast_weights: Cast | None = "cpu"
     scales: bool = True
@@ -58,7 +60,3 @@ class ZeroInfinity(OffloadPolicy):
     def place(self, subgroup: Subgroup) -> Place:
         """All that the update needs is on drives."""
         return Place(weights=self.weights, gradients="nvme", states="nvme")
-
-    def host_nbytes(self, subgroup: Subgroup) -> float:
-        """16-bit gradients, which stay in pinned memory beside those that are written."""
-        return 2.0

@@ -36,6 +36,14 @@ def test_fp32_gradients_need_no_cast() -> None:
         assert [type(op) for op in (*path.leave, *path.arrive)] == [Copy]
 
 
+@pytest.mark.parametrize("cast", ["late", "update"])
+def test_what_waits_in_16_bits_on_the_host_is_in_the_flat_buffer(cast: Cast) -> None:
+    """It goes there once, and comes back to the GPU for its norm."""
+    path = gradient_path(replace(POLICY, cast=cast, flat_buffer=True), "host", 1000, width=2)
+    assert [(op.kind, op.nbytes) for op in path.leave if isinstance(op, Copy)] == [("d2h", 2000), ("h2d", 2000)]
+    assert not path.arrive
+
+
 def test_all_copies_of_a_gradient_are_its_owners() -> None:
     policy = replace(POLICY, cast="gpu", flat_buffer=True)
     path = gradient_path(policy, "host", 1000, width=2, adds=True, turns=3.5)

@@ -169,7 +169,8 @@ def test_memory() -> None:
     held = job.programs[0].resident
     rank = PARAMETERS / 4
     assert held["nvme/optimizer"] + held["file_system/optimizer"] == pytest.approx(12 * rank)
-    assert held["host_pinned/gradients"] == pytest.approx(2 * rank)
+    assert held["host_pinned/flat buffer"] == pytest.approx(2 * rank)
+    assert "host_pinned/gradients" not in held
     assert held["host_pinned/buffers"] % (2 * 3 * 12) == 0
     assert 0 < held["host_pinned/cache"] <= 4 * held["host_pinned/buffers"] / 6
 
