@@ -6,6 +6,7 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +76,7 @@ def token_load(imbalance: Imbalance, *, num_experts: int, top_k: int, ep: int, s
         order = np.random.default_rng(seed).permutation(num_experts)
         popularity = (1.0 + order)[None, :] ** -exponent
     else:
-        table = _read(imbalance) if isinstance(imbalance, str) else [list(row) for row in imbalance]
+        table = _read(imbalance) if isinstance(imbalance, str) else _rows(imbalance)
         popularity = _checked(table, num_experts=num_experts, top_k=top_k, ep=ep)
     part = np.stack([_parts(row, top_k) for row in popularity])
     return TokenLoad(np.broadcast_to(part, (ep, num_experts)))
@@ -91,6 +92,15 @@ def _exponent(word: str) -> float:
         rule = f"must be zipf: with an exponent from 0 to {LARGEST_EXPONENT:g}"
         raise BadInput([Fault(key="plan.token_imbalance", value=word, rule=rule, nearest="zipf:1")])
     return exponent
+
+
+def _rows(imbalance: Any) -> list[list[float]]:
+    """A table as a call gives it."""
+    try:
+        return [[float(cell) for cell in row] for row in imbalance]
+    except (TypeError, ValueError):
+        rule = "must be uniform, zipf:S, or a table of the popularity of each expert, a row for all ranks or one each"
+        raise BadInput([Fault(key="plan.token_imbalance", value=imbalance, rule=rule, nearest="uniform")]) from None
 
 
 def _read(path: str) -> list[list[float]]:

@@ -74,6 +74,9 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     (HOST_KEYS, host_faults),
     (OFFLOAD_KEYS, offload_faults),
     (CHECKPOINT_KEYS, checkpoint_faults),
-    ((*_DEGREES, *EXPERT_KEYS, "model", "dtype", "plan.axis_order", "micro_batch", "seq_len"), expert_faults),
+    (
+        (*_DEGREES, *EXPERT_KEYS, "plan.hsdp", "model", "dtype", "plan.axis_order", "micro_batch", "seq_len"),
+        expert_faults,
+    ),
     (("plan.tp", "plan.recompute", "plan.recompute_method", "plan.recompute_layers"), mtp_faults),
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import index
+from typing import SupportsIndex
 
 from clustersim.faults import Fault
 from clustersim.workload.case import Case
@@ -22,7 +24,8 @@ def count_faults(case: Case) -> Iterator[Fault]:
     values |= {key: value for key, value in optional.items() if value is not None}
     for key, value in values.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            nearest = max(1, round(value)) if isinstance(value, int | float) and abs(value) < 2**63 else 1
+            number = index(value) if isinstance(value, SupportsIndex) else value  # NumPy's whole numbers are no int
+            nearest = max(1, round(number)) if isinstance(number, int | float) and abs(number) < 2**63 else 1
             yield Fault(key=key, value=value, rule="must be a whole number from 1", nearest=nearest)
     usual = {"prefetch": 1, "logged_losses": 0, "bf16_layers_at_start": 0, "bf16_layers_at_end": 0}
     for name, default in usual.items():

@@ -50,10 +50,6 @@ def expert_values(case: Case) -> Iterator[Fault]:
         yield Fault(
             key="plan.dispatch", value=plan.dispatch, rule=f"must be one of {', '.join(names)}", nearest=nearest
         )
-    for name in ("overlap_shared", "fp8_dispatch", "fp8_activation_input"):
-        if not isinstance(getattr(plan, name), bool):
-            value = getattr(plan, name)
-            yield Fault(key=f"plan.{name}", value=value, rule="must be true or false", nearest=bool(value))
 
 
 def expert_faults(case: Case) -> Iterator[Fault]:
@@ -82,12 +78,14 @@ def expert_faults(case: Case) -> Iterator[Fault]:
     else:
         yield from _replicas(case, ranks // (plan.ep * etp))
     if experts.ffn_hidden % etp or ranks % etp:
-        widths = [n for n in range(1, etp) if experts.ffn_hidden % n == 0 and ranks % n == 0]
+        widths = [n for n in range(1, min(etp - 1, ranks) + 1) if experts.ffn_hidden % n == 0 and ranks % n == 0]
         whole = f"the width of an expert, {experts.ffn_hidden}" if experts.ffn_hidden % etp else stage
         rule = f"must divide {whole}"
         yield Fault(key="plan.etp", value=etp, rule=rule, nearest=widths[-1])
     if experts.shared_ffn_hidden % plan.tp:
-        widths = [n for n in range(1, plan.tp) if experts.shared_ffn_hidden % n == 0]
+        widths = [
+            n for n in range(1, min(plan.tp - 1, experts.shared_ffn_hidden) + 1) if experts.shared_ffn_hidden % n == 0
+        ]
         rule = f"must divide the width of the shared experts, {experts.shared_ffn_hidden}"
         yield Fault(key="plan.tp", value=plan.tp, rule=rule, nearest=widths[-1])
     if plan.tp > 1 and plan.sequence_parallel is False:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from typing import get_args
 
 from clustersim.faults import Fault, nearest_name
@@ -17,6 +18,7 @@ from clustersim.workload.module_dtypes import MODULE_DTYPES, PRODUCTS
 from clustersim.workload.optimizer import OPTIMIZERS
 from clustersim.workload.optimizers.separate import UPDATE_KERNELS
 from clustersim.workload.placeholders import Placeholders
+from clustersim.workload.plan import ParallelPlan
 from clustersim.workload.precision import RECIPES, Recipe
 from clustersim.workload.recompute import MODULES, Recompute, RecomputeMethod
 from clustersim.workload.schedule import SCHEDULES, is_path
@@ -28,18 +30,8 @@ __all__ = ["word_faults"]
 
 
 _AXES = ("tp", "cp", "dp", "pp")
-_HOST_FLAGS = ("wait_norm", "wait_layers", "module_hooks", "wait_messages", "wait_kernels", "memory_breakdown", "clip")
-_SHARDING_FLAGS = (
-    "fsdp",
-    "reshard",
-    "limit_gathers",
-    "per_parameter",
-    "flat_parameters",
-    "sync_momentum",
-    "gather_blocks",
-    "reduce_scatter",
-)
-_LAYOUT_FLAGS = ("repeat_heads", "split_projections", "gather_cast", "batch_first")
+_FLAGS = tuple(field.name for field in fields(ParallelPlan) if field.type == "bool")
+_OPEN_FLAGS = tuple(field.name for field in fields(ParallelPlan) if field.type == "bool | None")
 
 
 def word_faults(case: Case) -> Iterator[Fault]:
@@ -85,10 +77,9 @@ def word_faults(case: Case) -> Iterator[Fault]:
             nearest = nearest_name(str(value), names) or names[0]
             legal = f"module:dtype of {', '.join(PRODUCTS)}" if names is MODULE_DTYPES else f"one of {', '.join(names)}"
             yield Fault(key=key, value=value, rule=f"must be {legal}", nearest=nearest)
-    flags = ("dropout", "overlap_dp", "overlap_refresh", "overlap_tp", "sequence_parallel", "reduce_each")
-    for name in (*flags, *_HOST_FLAGS, *_SHARDING_FLAGS, *_LAYOUT_FLAGS):
+    for name in (*_FLAGS, *_OPEN_FLAGS):
         value = getattr(plan, name)
-        if not isinstance(value, bool) and not (name in ("sequence_parallel", "reduce_each") and value is None):
+        if not isinstance(value, bool) and not (name in _OPEN_FLAGS and value is None):
             yield Fault(key=f"plan.{name}", value=value, rule="must be true or false", nearest=bool(value))
     sharding: object = plan.sharding
     if sharding is not None and not callable(sharding):
