@@ -38,8 +38,9 @@ def named_values(
     Returns
     -------
     dict[str, Any], list[Fault]
-        ``values`` with callables for their names (None for those that were not found), ``plan.offload`` and
-        ``plan.checkpoint`` for the tables of these names; and what could not be found or made
+        ``values`` with callables for their names (None for those that were not found), and ``plan.offload`` and
+        ``plan.checkpoint`` for the tables of these names (left out where they could not be made); and what could not be
+        found or made
     """
     found: list[Fault] = []
     full = dict(values)
