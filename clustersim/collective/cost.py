@@ -134,8 +134,12 @@ def _ways(topology: Topology, what: Traffic, pinned: str | None) -> tuple[Protoc
 def _fastest(
     ways: tuple[Protocol, ...], demand: Demand
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Duration and latency under the fastest protocol, and its number, shape (n,) each."""
+    """Duration and latency under the fastest protocol that runs, and its number, shape (n,) each.
+
+    One that is the only choice runs: the user asked for it.
+    """
     ns, latency_ns = (np.stack(column) for column in zip(*(way.ns(demand) for way in ways), strict=True))
-    best = np.argmin(ns, axis=0)
+    runs = np.stack([way.runs(demand) for way in ways])
+    best = np.argmin(np.where(runs, ns, np.iinfo(np.int64).max), axis=0)
     at = best, np.arange(len(best))
     return ns[at], latency_ns[at], best

@@ -153,6 +153,7 @@ def _of_phases(
                     whole=busiest[:, c],
                     own_nbytes=own_nbytes,
                     num_messages=_num_messages(what),
+                    over_pcie=passage.over_pcie[:, c],
                     pipelined=what.pipelined,
                 )
             )
@@ -173,6 +174,7 @@ def _whole(of_phases: Sequence[Demand], whole: NDArray[np.float64], what: Traffi
         whole=whole,
         own_nbytes=what.own_nbytes,
         num_messages=_num_messages(what),
+        over_pcie=np.any([part.over_pcie for part in of_phases], axis=0),
         pipelined=what.pipelined,
     )
 

@@ -15,6 +15,9 @@ from clustersim.collective.traffic import Phase, Traffic
 
 __all__ = ["Passage", "by_reach"]
 
+_HOST_LINKS = ("pcie", "pcie_uplink", "socket", "staged", "dram")
+"""Kinds of resources that flows between GPUs of a node cross where no NVLink, xGMI or C2C joins them."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Passage:
@@ -28,6 +31,8 @@ class Passage:
         the longest latencies of all steps [ns]
     seconds : NDArray[float64], shape (2, n, P)
         time of the busiest resource of a phase that runs by itself [s]; 0 of those that overlap
+    over_pcie : NDArray[bool], shape (n, P)
+        whether flows inside nodes cross PCIe or a host
     crossed : tuple[dict, dict]
         of each reach, by flows, their rows, and what every signature of one phase puts on each, shape (k, S) [B]
     by_phase : list[tuple[NDArray[int64], Edges]]
@@ -37,6 +42,7 @@ class Passage:
     steps: NDArray[np.int64]
     steps_ns: NDArray[np.int64]
     seconds: NDArray[np.float64]
+    over_pcie: NDArray[np.bool_]
     crossed: tuple[dict[Key, tuple[NDArray[np.int64], NDArray[np.int64]]], ...]
     by_phase: list[tuple[NDArray[np.int64], Edges]]
 
@@ -55,11 +61,15 @@ class Passage:
             of the members
         """
         n, num = len(routes.devices), phases.num_phases
-        capacity = routes.topology.resources.capacity.astype(np.float64)
+        resources = routes.topology.resources
+        capacity = resources.capacity.astype(np.float64)
+        of_host = np.array([kind in _HOST_LINKS for kind in resources.kinds])[resources.kind]
+        of_host = np.append(of_host, False)  # row -1 is none
         passage = cls(
             steps=np.zeros((2, num), dtype=np.int64),
             steps_ns=np.zeros((n, num), dtype=np.int64),
             seconds=np.zeros((2, n, num)),
+            over_pcie=np.zeros((n, num), dtype=bool),
             crossed=({}, {}),
             by_phase=[],
         )
@@ -68,6 +78,8 @@ class Passage:
                 parts = by_reach(phase, node)
                 for away, part in parts:
                     hops, route_ns = routes.of(part)
+                    if not away:
+                        passage.over_pcie[:, c] |= of_host[hops].any(axis=1)
                     passage.steps[away, c] += part.num_steps
                     passage.steps_ns[:, c] += part.num_steps * route_ns
                     if phases.is_one(s):

@@ -167,10 +167,12 @@ def protocols(node: Communication, network: Transport) -> dict[str, tuple[Protoc
         between_latency=network.ll_latency,
         inside_fraction=node.ll128_fraction,
         between_fraction=network.ll128_fraction,
+        in_order=True,
     )
     ll = replace(
         ll128,
         name="LL",
+        in_order=False,
         inside_latency=node.ll_latency,
         inside_fraction=node.ll128_fraction / 2,
         between_fraction=network.ll128_fraction / 2,

@@ -37,6 +37,8 @@ class Demand:
         what a member copies from its own send buffer to its own receive buffer [B]
     num_messages : int or NDArray[int64], shape (n,)
         that a member sends side by side, its own block among them
+    over_pcie : NDArray[bool], shape (n,)
+        whether flows inside nodes cross PCIe or a host
     pipelined : bool
         whether chunks of all phases overlap; else ``inside`` and ``between`` are sums over phases one after another
     """
@@ -50,6 +52,7 @@ class Demand:
     whole: NDArray[np.float64]
     own_nbytes: int | NDArray[np.int64]
     num_messages: int | NDArray[np.int64]
+    over_pcie: NDArray[np.bool_]
     pipelined: bool
 
 
@@ -73,6 +76,8 @@ class Protocol:
         whether the steps' latency is paid by every chunk of a pipeline, see :meth:`ns`
     pairwise : bool
         whether every flow is a message of its own, that no member passes on
+    in_order : bool
+        whether it needs links inside nodes that keep 128 bytes together, see :meth:`runs`
 
     Raises
     ------
@@ -89,6 +94,7 @@ class Protocol:
     copy_bandwidth: Annotated[float, Unit("B/s")] = float("inf")
     chunked: bool = False
     pairwise: bool = False
+    in_order: bool = False
 
     def __post_init__(self) -> None:
         for name in ("launch_latency", "inside_latency", "between_latency"):
@@ -99,6 +105,15 @@ class Protocol:
                 raise ValueError(f"{name}: {getattr(self, name)} must be a fraction in (0, 1]")
         if not self.copy_bandwidth > 0:
             raise ValueError(f"copy_bandwidth: {self.copy_bandwidth} must be positive [B/s]")
+
+    def runs(self, demand: Demand) -> NDArray[np.bool_]:
+        """Whether a library takes it for each of the n groups unless a user asks for another, shape (n,).
+
+        LL128 tells new data from old by a flag in every 128 bytes, which NVLink and xGMI keep together and PCIe does
+        not: NCCL leaves it out where GPUs of a node reach each other by anything but NVLink (code: NCCL,
+        ``src/graph/tuning.cc``, typeIntra <= PATH_NVB).
+        """
+        return ~demand.over_pcie if self.in_order else np.ones_like(demand.over_pcie)
 
     def ns(self, demand: Demand) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Duration of a collective, and the part of it that no bandwidth would shorten.

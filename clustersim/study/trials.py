@@ -56,7 +56,8 @@ class Trials:
         alone = np.full(len(self.added), np.inf)
         for algorithm, demand, index in self.batches:
             for way in known[algorithm]:
-                np.minimum.at(alone, index, way.ns(demand)[0] / 1e9)
+                runs = way.runs(demand)
+                np.minimum.at(alone, index[runs], way.ns(demand)[0][runs] / 1e9)
         return np.maximum(alone + self.added, self.least)
 
 

@@ -29,6 +29,24 @@ def test_a_pinned_protocol_is_taken_by_whatever_has_it():
     assert caught.value.faults[0].nearest in ("LL", "Simple")
 
 
+@pytest.mark.parametrize(
+    ("card", "num_gpus", "runs"),
+    [
+        ("h100-pcie-pairs", 2, True),
+        ("h100-pcie-pairs", 4, False),
+        ("workstation-4090", 2, False),
+        ("gh200-quad", 4, True),
+    ],
+)
+def test_ll128_needs_nvlink_between_all_gpus_of_a_node(card, num_gpus, runs):
+    """A bridged pair has it, two pairs that PCIe joins do not, unless the user asks for it."""
+    topology = cs.load_topology(card)
+    taken = price(topology, range(num_gpus), "all_reduce", [1 << k for k in range(10, 24)], algorithm="ring")
+    assert any(one.protocol == "LL128" for one in taken) == runs
+    (pinned,) = price(topology, range(num_gpus), "all_reduce", [1 << 20], algorithm="ring/LL128")
+    assert pinned.protocol == "LL128"
+
+
 def test_time_grows_with_the_payload():
     times = [one.ns for one in price(TWO, range(16), "all_reduce", [1 << k for k in range(34)])]
     assert times == sorted(times)

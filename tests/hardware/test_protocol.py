@@ -28,6 +28,7 @@ def demand(
     pipelined: bool = True,
     own_nbytes: int = 0,
     num_messages: int = 1,
+    over_pcie: bool = False,
 ) -> Demand:
     return Demand(
         launch_ns=np.array([5_000]),
@@ -39,6 +40,7 @@ def demand(
         whole=np.array([max(inside, between)]),
         own_nbytes=own_nbytes,
         num_messages=num_messages,
+        over_pcie=np.array([over_pcie]),
         pipelined=pipelined,
     )
 
@@ -114,3 +116,10 @@ def test_the_later_launch_counts() -> None:
 def test_refused(field: str, value: float) -> None:
     with pytest.raises(ValueError, match=field):
         Protocol(**{**asdict(SIMPLE), field: value})
+
+
+@pytest.mark.parametrize(
+    ("in_order", "over_pcie", "runs"), [(True, False, True), (True, True, False), (False, True, True)]
+)
+def test_what_needs_order_does_not_run_over_pcie(in_order: bool, over_pcie: bool, runs: bool) -> None:
+    assert replace(SIMPLE, in_order=in_order).runs(demand(over_pcie=over_pcie)).tolist() == [runs]
