@@ -90,6 +90,12 @@ _COMPILED = {
 """Profile -> that of the same framework with a compiler, for rows whose notes tell of one."""
 
 
+_PLAINER = {"fsdp-2023": "fsdp-2024"}
+"""Profile -> that of the same framework without kernels of its own, for rows whose notes tell of none."""
+
+_EAGER = re.compile(r"\beager\b|\b(no|without) (torch\.)?compile")
+
+
 def profile_of(row: StepRow) -> tuple[Profile, list[str]]:
     """The profile of a row and what is assumed with it."""
     source = row.source.lower()
@@ -102,6 +108,8 @@ def profile_of(row: StepRow) -> tuple[Profile, list[str]]:
     if name in _BY_YEAR:
         name = next(profile for last, profile in _BY_YEAR[name] if (row.year or 2024) <= last)
         told = told and f", by its year{told}"
+    if name in _PLAINER and _EAGER.search(row.notes.lower()) and "fused" not in row.notes.lower():
+        name = _PLAINER[name]
     if name in _COMPILED and _COMPILER.search(row.notes.lower()):
         name = _COMPILED[name]
     return _load(name), [f"profile: {name}{told}"]
