@@ -99,6 +99,15 @@ _NVFP4 = FORMATS["nvfp4"]
 
 RECIPES: Mapping[str, Recipe] = {
     "bf16": Recipe(name="bf16", weights="bf16", activations="bf16", gradients="fp32", products="bf16"),
+    "bf16_pure": Recipe(
+        name="bf16_pure",
+        weights="bf16",
+        activations="bf16",
+        gradients="bf16",
+        products="bf16",
+        master=None,
+        moments="bf16",
+    ),
     "fp16": Recipe(
         name="fp16", weights="fp16", activations="fp16", gradients="fp16", products="fp16", loss_scaling=True
     ),
@@ -120,6 +129,9 @@ RECIPES: Mapping[str, Recipe] = {
 bf16, fp16
     mixed precision: 16-bit weights, activations and products, an fp32 master copy and fp32 moments; Megatron-LM sums
     the gradients of bf16 in fp32 and those of fp16 in fp16 where nothing else is asked for
+bf16_pure
+    bf16 throughout, without a copy of the weights: what casting a model gives, whose optimizer then updates its weights
+    and keeps its averages in their format (Lightning's ``bf16-true``, torchtune)
 fp32, tf32
     fp32 throughout; products on the vector units, or on the matrix units in tf32
 fp8

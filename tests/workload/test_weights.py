@@ -29,6 +29,7 @@ PARAMETERS = 6 * 128 * 128 + 128 * 256 + 1024
         ("bf16", "fp32", (2, 4, 12)),  # Megatron-LM: 18
         ("bf16", "bf16", (2, 2, 12)),  # ZeRO: 16
         ("fp16", "fp32", (2, 4, 12)),
+        ("bf16_pure", "bf16", (2, 2, 4)),  # a model cast to bf16: weights, gradients and both averages
         ("fp32", "fp32", (4, 4, 8)),  # Megatron-LM: 16
         ("tf32", "fp32", (4, 4, 8)),
         ("fp8_blockwise", "fp32", (2, 4, 4 + 2 + 2)),  # DeepSeek-V3: bf16 moments

@@ -101,6 +101,7 @@ def test_sharding(text: str, fields: dict[str, Any]) -> None:
         ("bf16 (not stated)", "lab", "bf16"),
         ("fp32 (SIMT GEMM, no tensor cores)", "NeuSight", "fp32"),
         ("BF16/FP8", "OLMo-core", "fp8"),
+        ("bf16-true", "LitGPT", "bf16_pure"),
         ("FP8, per-tensor current scaling", "lab", "fp8_current"),
         ("FP8 blockwise", "lab", "fp8_blockwise"),
         ("fp8 (bf16 master weights)", "torchtitan benchmarks", "fp8_current"),

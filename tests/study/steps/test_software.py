@@ -35,7 +35,7 @@ from clustersim.study.steps.software import profile_of
         ({"source": "a blog", "sharding": "HSDP", "notes": "compiled", "year": 2024}, "fsdp2-compile-2024", True),
         ({"source": "a blog", "sharding": "FULL_SHARD", "year": 2023}, "fsdp-2023", True),
         ({"source": "a blog", "sharding": "FSDP", "notes": "eager", "year": 2023}, "fsdp-2024", True),
-        ({"source": "a blog", "sharding": "FSDP", "notes": "fused norms, no compiler", "year": 2023}, "fsdp-2023", True),
+        ({"source": "a blog", "sharding": "FSDP", "notes": "fused, no compiler", "year": 2023}, "fsdp-2023", True),
         ({"source": "llm.c discussion"}, "llm-c-2024", False),
         ({"source": "nanoGPT README", "sharding": "DDP", "year": 2023}, "pytorch-compile-2024", False),
         ({"source": "a blog", "sharding": "DDP", "year": 2024}, "pytorch-2024", True),
