@@ -1,17 +1,25 @@
 """Collectives as nccl-tests and rccl-tests measured them on machines beside the calibrated rows.
 
 The numbers of networks and of RCCL start at them (``nccl-network``, ``nccl-efa``, ``rccl``, ``rccl-network``) when
-published rows calibrate: the start must predict them, and the card of InfiniBand and RoCE that came out must not have
-left them.
+published rows calibrate, so that cards are not held against them here: a part of each series is predicted by numbers
+that the other parts give, from a start of other machines. Only the card of InfiniBand and RoCE came out of other rows.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import clustersim as cs
 from clustersim.collective.explanations import explain_sizes
+from clustersim.collective.price import price
+from clustersim.hardware.communication import protocols
+from clustersim.readers.collective_rows import CollectiveRow
+from clustersim.study.calibration import Calibration, calibrate, errors
+from clustersim.study.measured import Measured, locate
 
 MIB = 2**20
 
@@ -51,6 +59,19 @@ RCCL_US = {  # hisohara/ai-scripts, training/01_rccl-smoketest: nodes of 8, size
     ("hgx-mi355x", 2): {1: 47.20, 64: 59.17, 1024: 81.37, 4096: 118.6, 16384: 261.6, 131072: 1041.8, 1048576: 5525.0},
 }
 P5 = {"fabric.nic": "efa-v2", "nics_per_node": 32, "communication.network": "nccl-efa"}
+INFINIBAND = cs.load_part("transport", "nccl-network")
+GENERIC = Calibration(
+    nodes={
+        "nccl-a100": cs.load_part("communication", "nccl-a100"),
+        "nccl-h100": cs.load_part("communication", "nccl-h100"),
+        "rccl": cs.load_part("communication", "nccl"),
+    },
+    networks={
+        **dict.fromkeys(("rdma", "efa", "rccl-network"), INFINIBAND),
+        "efa-sendrecv": replace(INFINIBAND, in_order=False),
+    },
+)
+"""Where the numbers start that a part of a series gives: no machine of EFA or of AMD is in them."""
 
 
 def off(card: str, num_nodes: int, times_us: dict[int, float], settings: dict[str, object]) -> np.ndarray:
@@ -60,45 +81,119 @@ def off(card: str, num_nodes: int, times_us: dict[int, float], settings: dict[st
     return np.array([abs(one.seconds * 1e6 / us - 1) for one, us in zip(explained, times_us.values(), strict=True)])
 
 
-def errors(kind: str, seconds: dict[int, dict[int, float]], settings: dict[str, object]) -> np.ndarray:
-    """|predicted / measured - 1| of every size [MiB] on every number of nodes."""
+def rows(hardware: str, inter_link: str, kind: str, num_nodes: int, us: Mapping[int, float]) -> list[Measured]:
+    """Times [us] by size [B] on nodes of 8 as rows of a file."""
+    told = [
+        CollectiveRow(
+            line=0,
+            id="",
+            group="",
+            source="",
+            hardware=hardware,
+            intra_link="",
+            inter_link=inter_link,
+            algo="",
+            nccl_version="",
+            confidence="",
+            notes="",
+            collective=kind,
+            num_ranks=8 * num_nodes,
+            num_nodes=num_nodes,
+            ranks_per_node=8,
+            nbytes=nbytes,
+            time_us=time_us,
+            algbw=None,
+            busbw=None,
+        )
+        for nbytes, time_us in us.items()
+    ]
+    placed, refused = locate(told)
+    assert not refused
+    return placed
+
+
+def left_out(parts: Sequence[Sequence[Measured]], start: Calibration = GENERIC) -> np.ndarray:
+    """|predicted / measured - 1| of every part under numbers that the other parts give."""
     found = []
-    for num_nodes, times in seconds.items():
-        cluster = cs.load_topology("dgx-h100", nodes=num_nodes, **settings)
-        explained = explain_sizes(kind, [size * MIB for size in times], cluster, range(8 * num_nodes))
-        found += [abs(one.seconds / measured - 1) for one, measured in zip(explained, times.values(), strict=True)]
-    return np.array(found)
+    for part in parts:
+        others = [row for other in parts if other is not part for row in other]
+        found.append(abs(errors(part, calibrate(others, start))))
+    return np.concatenate(found)
 
 
-@pytest.mark.parametrize(("network", "middle", "far"), [("nccl-network", 0.08, 0.20), ("rdma", 0.10, 0.25)])
-def test_infiniband(network: str, middle: float, far: float) -> None:
-    seconds = {n: {size: us / 1e6 for size, us in times.items()} for n, times in INFINIBAND_US.items()}
-    off = errors("all_reduce", seconds, {"communication.network": network})
-    assert np.median(off) < middle
-    assert np.quantile(off, 0.9) < far
+def of_p5(kind: str, speeds: dict[int, dict[int, float]]) -> list[list[Measured]]:
+    """By number of nodes."""
+    network = "H100-SXM5 (AWS p5)", "32x100 Gb/s EFA per node"
+    return [
+        rows(*network, kind, num_nodes, {size * MIB: size * MIB / gb / 1e3 for size, gb in row.items()})
+        for num_nodes, row in speeds.items()
+    ]
 
 
-@pytest.mark.parametrize(("kind", "speeds"), [("all_reduce", EFA_GB_PER_S), ("all_to_all", EFA_ALL_TO_ALL_GB_PER_S)])
-def test_efa(kind: str, speeds: dict[int, dict[int, float]]) -> None:
-    seconds = {n: {size: size * MIB / gb / 1e9 for size, gb in row.items()} for n, row in speeds.items()}
-    off = errors(kind, seconds, P5)
-    assert np.median(off) < 0.08
-    assert np.quantile(off, 0.9) < 0.2
+def test_infiniband_of_other_rows() -> None:
+    """Rows of CoreWeave, NVIDIA's issues and NERSC gave the card its numbers; it began at these and has moved."""
+    moved = cs.load_part("transport", "rdma")
+    assert moved.simple_latency != pytest.approx(cs.load_part("transport", "nccl-network").simple_latency, rel=0.2)
+    wrong = np.concatenate(
+        [off("dgx-h100", n, {size * 2**10: us for size, us in row.items()}, {}) for n, row in INFINIBAND_US.items()]
+    )
+    assert np.median(wrong) < 0.10
+    assert np.quantile(wrong, 0.9) < 0.25
 
 
-def test_efa_of_small_sizes() -> None:
-    assert np.median(off("dgx-h100", 2, EFA_US["p5"], P5)) < 0.10
+def test_infiniband_by_the_other_number_of_nodes() -> None:
+    network = "H100-SXM5", "8x400 Gb/s NDR InfiniBand per node"
+    parts = [
+        rows(*network, "all_reduce", n, {size * MIB: us for size, us in row.items()})
+        for n, row in INFINIBAND_US.items()
+    ]
+    wrong = left_out(parts)
+    assert np.median(wrong) < 0.10
+    assert np.quantile(wrong, 0.9) < 0.20
+
+
+def test_efa_by_other_numbers_of_nodes() -> None:
+    wrong = left_out(of_p5("all_reduce", EFA_GB_PER_S))
+    assert np.median(wrong) < 0.10
+    assert np.quantile(wrong, 0.9) < 0.20
+
+
+def test_all_to_all_over_efa_by_other_numbers_of_nodes() -> None:
+    """Six rows do not pull two numbers far from those of InfiniBand: a fifth off."""
+    wrong = left_out(of_p5("all_to_all", EFA_ALL_TO_ALL_GB_PER_S))
+    assert np.median(wrong) < 0.20
+    assert wrong.max() < 0.35
+
+
+def test_ll128_of_efa_is_a_switch_and_no_rate() -> None:
+    """Four times its fraction or a quarter of it moves nothing from 128 KiB on, where Simple alone runs."""
+    cluster = cs.load_topology("dgx-h100", nodes=2, **P5)
+    node, network = cs.load_part("communication", "nccl-h100"), cs.load_part("transport", "nccl-efa")
+    sizes = [2**k for k in range(17, 30)]
+    times = []
+    for times_as_much in (0.25, 1, 4):
+        other = replace(network, ll128_fraction=times_as_much * network.ll128_fraction)
+        priced = price(replace(cluster, protocols=protocols(node, other)), range(16), "all_reduce", sizes)
+        assert {one.protocol for one in priced} == {"Simple"}
+        times.append([one.ns for one in priced])
+    assert times[0] == times[1] == times[2]
 
 
 def test_efa_that_does_not_keep_order() -> None:
-    """Simple alone, with one latency for eight sizes from 1 KiB to 64 MiB."""
-    assert off("dgx-a100", 2, EFA_US["p4de"], P4DE).max() < 0.15
-    with_others = {**P4DE, "communication.network": "nccl-efa"}
-    assert off("dgx-a100", 2, EFA_US["p4de"], with_others)[:5].min() > 0.2
+    """Every second size by numbers that the sizes between give to Simple alone; with the others it is too quick."""
+    us = {size * 2**10: us for size, us in EFA_US["p4de"].items()}
+    placed = rows("A100-SXM4-80GB (AWS p4de)", "4x100 Gb/s EFA per node", "all_reduce", 2, us)
+    assert left_out([placed[::2], placed[1::2]]).max() < 0.25
+    assert off("dgx-a100", 2, EFA_US["p4de"], {**P4DE, "communication.network": "nccl-efa"})[:5].min() > 0.2
 
 
 @pytest.mark.parametrize(("card", "num_nodes"), RCCL_US)
-def test_rccl(card: str, num_nodes: int) -> None:
-    wrong = off(card, num_nodes, RCCL_US[card, num_nodes], {})
+def test_rccl_by_other_sizes(card: str, num_nodes: int) -> None:
+    """Every second size by numbers that the sizes between give, from NCCL's generic ones."""
+    network = ("MI300X" if num_nodes == 1 else "MI355X"), "8x400 Gb/s RoCE per node"
+    placed = rows(
+        *network, "all_reduce", num_nodes, {size * 2**10: us for size, us in RCCL_US[card, num_nodes].items()}
+    )
+    wrong = left_out([placed[::2], placed[1::2]])
     assert np.median(wrong) < 0.12
-    assert wrong.max() < 0.25
+    assert wrong.max() < 0.35
