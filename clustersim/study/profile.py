@@ -70,6 +70,8 @@ class Profile:
         as in a plan, where weights are split by ``zero`` 3
     repeat_heads, split_projections, gather_cast, batch_first, flat_parameters, logged_losses, unaligned, expert_kernels
         as in a plan
+    time_steps : bool
+        as in a plan
     recompute_early_stop : bool
         as in a plan
     gradient_dtype : {"fp32", "bf16", "fp16"}, optional
@@ -117,6 +119,7 @@ class Profile:
     repeat_heads: bool = False
     split_projections: bool = False
     gather_cast: bool = False
+    time_steps: bool = False
     batch_first: bool = False
     flat_parameters: bool = False
     logged_losses: int = 0
@@ -196,6 +199,8 @@ class Profile:
                 found["gather_cast"] = self.gather_cast
         elif tp > 1 and pp > 1:
             found["scatter_gather"] = self.scatter_gather
+        if pp > 1 and (job.get("vpp") or 1) > 1 and job.get("schedule") in (None, "interleaved"):
+            found["time_steps"] = self.time_steps
         if job.get("cp", 1) > 1:
             found["context"] = self.context
         if job.get("ep", 1) > 1:

@@ -61,6 +61,12 @@ class Case:
         return Context(ranks=plan.cp, method=plan.context, ulysses=ulysses)
 
     @property
+    def in_time_steps(self) -> bool:
+        """Stages wait for each other's messages at the end of each time step."""
+        plan = self.plan
+        return plan.time_steps and plan.pp > 1 and self.num_virtual > 1 and plan.schedule in (None, "interleaved")
+
+    @property
     def num_virtual(self) -> int:
         """Chunks a stage: vpp as given, else the only number that the schedule takes, else 1."""
         if self.plan.vpp is not None:

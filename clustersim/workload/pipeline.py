@@ -40,7 +40,12 @@ class Trail:
     gathered: Mapping[tuple[int, tuple[int, ...]], int] = field(default_factory=dict)
 
 
-def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Unit | Overlapped]) -> Trail:
+def write_units(
+    program: Program,
+    chunks: Sequence[StageChunk],
+    row: Sequence[Unit | Overlapped],
+    posts: Mapping[int, Sequence[Unit]] | None = None,
+) -> Trail:
     """Append a stage's units in order, with their receives and sends.
 
     Messages have a stream for each slot, so that no send holds up the computation. The receive of the unit at position
@@ -56,6 +61,10 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
         of this stage
     row : Sequence[Unit | Overlapped]
         its row of the schedule
+    posts : Mapping[int, Sequence[Unit]], optional
+        units whose messages are received behind each position, as
+        :func:`~clustersim.workload.schedule.time_steps.posts` says; the unit after it waits for them, and for what was
+        sent. None: messages hold up nobody but the unit that reads them
     """
     exits: list[tuple[int, ...]] = []
     first_use: dict[tuple[int, int], int] = {}
@@ -66,7 +75,11 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
     left: dict[tuple[int, int, int], int] = {}
     weights, gradients = _Room(), _Room()
     posted: dict[tuple[str, int, Program], PostedUnit] = {}
-    for entry in row:
+    came: dict[Unit, list[int]] = {}
+    waits: list[int] = []
+    for unit in posts.get(-1, ()) if posts else ():
+        came[unit] = receive(program, chunks[unit.chunk], unit, ())
+    for position, entry in enumerate(row):
         units = (entry,) if isinstance(entry, Unit) else (entry.forward, entry.backward)
         ahead = exits[-2] if len(exits) > 1 else ()
         before = list(exits[-1]) if exits else []
@@ -74,7 +87,12 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
         for unit in units:
             last = final[unit.kind, unit.chunk] == unit.micro_batch
             fragments.append(chunks[unit.chunk].fragment(unit.kind, micro_batch=unit.micro_batch, last=last))
-        if len(units) == 1:
+        if posts is not None:
+            before += waits
+            for unit in units:
+                before += came.pop(unit, ())
+            offsets = _extend(program, fragments, units, before, ahead)
+        elif len(units) == 1:
             key = units[0].kind, units[0].chunk, fragments[0].program
             if key not in posted:
                 posted[key] = with_messages(chunks[units[0].chunk], units[0], fragments[0])
@@ -96,8 +114,10 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
             if unit.kind == "F":
                 for n, blocks in fragment.takes:
                     gathered.setdefault((unit.chunk, blocks), place[n])
-            if len(units) > 1:
+            if len(units) > 1 or posts is not None:
+                sent = len(program)
                 send(program, chunks[unit.chunk], unit, out)
+                waits = list(range(sent, len(program)))
             left |= {(unit.chunk, unit.micro_batch, block): place[n] for block, n in fragment.leaves}
             for block, n in fragment.returns:
                 program.depend(place[n], after=[left[unit.chunk, unit.micro_batch, block]])
@@ -106,6 +126,9 @@ def write_units(program: Program, chunks: Sequence[StageChunk], row: Sequence[Un
                     first_use.setdefault((unit.chunk, block), place[n])
                 elif n >= 0:
                     completed[unit.chunk, block] = place[n]
+        for unit in posts.get(position, ()) if posts else ():
+            came[unit] = receive(program, chunks[unit.chunk], unit, ends)
+            waits += came[unit]
         exits.append(tuple(ends))
     return Trail(first_use=first_use, completed=completed, exits=exits[-1], gathers=tuple(gathers), gathered=gathered)
 

@@ -226,6 +226,10 @@ class ParallelPlan:
     module_hooks : bool
         with ``launch``: Python is called before and after each module, as by DeepSpeed's ZeRO-3, which gathers and
         releases weights there
+    time_steps : bool
+        with several chunks a stage: stages work by time steps, at whose end each waits for what it sent and for what
+        its neighbours made, as PyTorch's ``PipelineScheduleMulti``; so a forward pass beside a backward one takes as
+        long
     wait_messages : bool
         with ``launch``: the host waits for the messages between stages that it posts, as Megatron-LM without
         ``overlap_p2p_comm``
@@ -329,6 +333,7 @@ class ParallelPlan:
     wait_norm: bool = False
     wait_layers: bool = False
     module_hooks: bool = False
+    time_steps: bool = False
     wait_messages: bool = False
     wait_kernels: bool = False
     memory_breakdown: bool = False

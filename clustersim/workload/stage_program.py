@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -41,6 +41,7 @@ def stage_program(
     shard: Shard,
     plan: ParallelPlan,
     kinds: Sequence[Replicas],
+    posts: Mapping[int, Sequence[Unit]] | None = None,
 ) -> Program:
     """All ops of one step on a rank of ``stage``, or of the steps from one exchange between workers to the next.
 
@@ -61,6 +62,8 @@ def stage_program(
         resolved
     kinds : Sequence[Replicas]
         of dense weights and of those of experts
+    posts : Mapping[int, Sequence[Unit]], optional
+        as in :func:`~clustersim.workload.pipeline.write_units`
 
     Raises
     ------
@@ -114,7 +117,7 @@ def stage_program(
         rule = "has workers whose states differ between two exchanges, which plan.checkpoint cannot save"
         raise BadInput([Fault(key="plan.sharding", value=kinds[0].sharding.sync_every, rule=rule)])
     for number in range(num_steps):
-        trail = write_units(program, chunks, row)
+        trail = write_units(program, chunks, row, posts)
         reduced = write_reductions(program, chunks, trail, shard, plan, kinds)
         shared = write_shared(program, chunks, reduced, shard, plan)
         if offload is not None:

@@ -25,6 +25,7 @@ from clustersim.workload.program import Program
 from clustersim.workload.ranks import Ranks
 from clustersim.workload.resolve import resolve
 from clustersim.workload.routing import expert_shards
+from clustersim.workload.schedule.time_steps import posts
 from clustersim.workload.shard import Shard
 from clustersim.workload.stage_chunks import stage_chunks
 from clustersim.workload.stage_program import stage_program
@@ -117,7 +118,8 @@ def training_step(
         for own, place in zip(different.shards, different.places, strict=True):
             shards = packing.shards(own, replica=place.get("dp", 0))
             chunks = stage_chunks(stage, shards, plan, placement=placement, row=row, kinds=ranks.kinds)
-            programs.append(stage_program(stage, chunks, row, own, plan, ranks.kinds))
+            behind = posts(table, stage) if case.in_time_steps else None
+            programs.append(stage_program(stage, chunks, row, own, plan, ranks.kinds, behind))
             programs[-1].name += "".join(f" {axis} {index}" for axis, index in place.items())
     return Job(
         name=name or f"{model.name}-tp{plan.tp}{f'-cp{plan.cp}' if plan.cp > 1 else ''}-pp{plan.pp}-dp{plan.dp}",

@@ -54,6 +54,11 @@ CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
         (True, {"plan.tp": 2, "dtype": "fp8_rowwise"}, False),
         (True, {"plan.tp": 2, "dtype": "fp8_current"}, True),
     ],
+    "plan.time_steps": [
+        (True, {}, False),
+        (True, {"plan.pp": 2, "plan.tp": 1}, False),
+        (True, {"plan.pp": 2, "plan.vpp": 2, "plan.schedule": "interleaved"}, True),
+    ],
     "plan.batch_first": [
         (True, {}, False),
         (True, {"plan.tp": 2, "plan.sequence_parallel": False}, False),

@@ -16,6 +16,9 @@ PIPELINE_KEYS: Mapping[str, Key] = {
     "plan.stage_layers": Key(
         Wholes(0, 10_000, 2**12), "layers of each virtual stage, in order", otherwise="even, as plan.split says"
     ),
+    "plan.time_steps": Key(
+        Flag(), "stages with several chunks wait for each other's messages at the end of each time step", False
+    ),
     "plan.schedule": Key(
         Name(f"{', '.join(SCHEDULES)}, a table as .csv or .toml, or my_package.module:function"),
         "order of the passes of a stage",

@@ -23,5 +23,7 @@ def layout_notes(case: Case) -> Iterator[str]:
     quantisation = find_recipe(case.dtype).quantisation
     if plan.gather_cast and not (case.sequence_parallel and quantisation is not None and quantisation.one_scale):
         yield "plan.gather_cast: no effect without plan.sequence_parallel, tp above 1 and a dtype with a scale a tensor"
+    if plan.time_steps and not case.in_time_steps:
+        yield "plan.time_steps: no effect without several chunks a stage and the schedule interleaved"
     if plan.batch_first and not case.sequence_parallel:
         yield "plan.batch_first: no effect without plan.sequence_parallel and tp above 1"
