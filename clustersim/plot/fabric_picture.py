@@ -11,7 +11,8 @@ import numpy as np
 from clustersim.plot.node_picture import Frame
 from clustersim.plot.palette import colour_of
 from clustersim.plot.shapes import CABLE, box, cable, label, tie_text
-from clustersim.topology.fabric_outline import FabricOutline, Level
+from clustersim.topology.fabric_level import Level
+from clustersim.topology.fabric_outline import FabricOutline
 from clustersim.topology.node_outline import Tie
 
 if TYPE_CHECKING:

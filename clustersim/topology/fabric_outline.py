@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from clustersim.topology.cluster_router import ClusterRouter, MixedRouter
 from clustersim.topology.dragonfly import DragonflyPath
 from clustersim.topology.dragonfly_plus import DragonflyPlusPath
+from clustersim.topology.fabric_level import Level, shown
 from clustersim.topology.fully_connected import FullPath
 from clustersim.topology.grid import GridPath
 from clustersim.topology.hashed_tree import HashedTree
@@ -19,51 +20,9 @@ from clustersim.topology.tree import GROUPS
 from clustersim.topology.two_sites import SitesPath
 from clustersim.units import show
 
-__all__ = ["FabricOutline", "Level", "fabric_outline"]
+__all__ = ["FabricOutline", "fabric_outline"]
 
 _RELAYED = "traffic to another rail first goes to the GPU of that rail in its own node"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Level:
-    """One level of a fabric: nodes, or groups of switches.
-
-    Parameters
-    ----------
-    name : str
-        of one: ``node``, ``leaf``, ``pod``, ``core``, ``router``, ``group``, ``site``
-    count : int
-        how many
-    parents : tuple[tuple[int, ...], ...], optional
-        for the first, the second, the third and the last of them: those of the level above that it hangs on
-    up : Tie, optional
-        one of the links, or bundles of them, from one of them to the level above
-    num_up : int
-        of these
-    at_most : bool
-        whether some of them carry less
-    peers : Tie, optional
-        between two of them
-    peers_within : str
-        among which of them: ``"a group"``; empty for all
-    num_switches : int
-        switches that one group of the level stands for
-    """
-
-    name: str
-    count: int
-    parents: tuple[tuple[int, ...], ...] = ()
-    up: Tie | None = None
-    num_up: int = 1
-    at_most: bool = False
-    peers: Tie | None = None
-    peers_within: str = ""
-    num_switches: int = 1
-
-    @property
-    def drawn(self) -> tuple[int, ...]:
-        """Those that ``parents`` is of."""
-        return _shown(self.count)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,7 +103,9 @@ def _of_path(path: object, num_nodes: int, port: Block, blocks: Mapping[str, Blo
 def _tree(path: SwitchTree, num_nodes: int, port: Block, blocks: Mapping[str, Block], *, hashed: bool) -> FabricOutline:
     first, num_ports = path.levels[0], path.num_ports
     levels = [
-        _level("node", num_nodes, lambda n: [_group(first, n, p) for p in range(num_ports)], port, num_up=num_ports)
+        Level.under(
+            "node", num_nodes, lambda n: [_group(first, n, p) for p in range(num_ports)], port, num_up=num_ports
+        )
     ]
     remarks = []
     for k, (tier, name) in enumerate(zip(path.levels, path.names, strict=True)):
@@ -161,7 +122,7 @@ def _tree(path: SwitchTree, num_nodes: int, port: Block, blocks: Mapping[str, Bl
         def parent(g: int, tier: Tier = tier, above: Tier = above) -> list[int]:
             return [_group(above, g // tier.rails * tier.nodes, g % tier.rails)]
 
-        levels.append(_level(name, count, parent, bundle, num_switches=switches))
+        levels.append(Level.under(name, count, parent, bundle, num_switches=switches))
         if k == 0:
             into = min(tier.nodes, num_nodes) * num_ports // tier.rails * port.capacity
             if into > 1.01 * bundle.capacity:
@@ -186,7 +147,7 @@ def _sites(path: SitesPath, num_nodes: int, port: Block, blocks: Mapping[str, Bl
         return site * path.groups[k] + (node - path.starts[site]) // path.nodes[k] * path.rails[k] + p % path.rails[k]
 
     levels = [
-        _level("node", num_nodes, lambda n: [group(0, n, p) for p in range(path.num_ports)], port, path.num_ports)
+        Level.under("node", num_nodes, lambda n: [group(0, n, p) for p in range(path.num_ports)], port, path.num_ports)
     ]
     for k, (nodes, rails, groups) in enumerate(zip(path.nodes, path.rails, path.groups, strict=True)):
 
@@ -194,7 +155,7 @@ def _sites(path: SitesPath, num_nodes: int, port: Block, blocks: Mapping[str, Bl
             site, place = divmod(g, groups)
             return [group(k + 1, path.starts[site] + place // rails * nodes, place % rails)]
 
-        levels.append(_level(GROUPS[k], sites * groups, parent, blocks[f"site{{}}/{GROUPS[k]}{{}}/up"]))
+        levels.append(Level.under(GROUPS[k], sites * groups, parent, blocks[f"site{{}}/{GROUPS[k]}{{}}/up"]))
     levels.append(Level(name="site", count=sites, peers=Tie.of(blocks["site{}/peer{}/wan"])))
     delay = blocks["site{}/peer{}/wan"].latency
     remark = f"the wide-area network takes {delay * 1e3:.3g} ms one way"
@@ -208,11 +169,11 @@ def _dragonfly(path: DragonflyPath, port: Block, blocks: Mapping[str, Block]) ->
 
     local, across = blocks.get("group{}/router{}/local{}"), blocks.get("group{}/peer{}/global{}")
     levels = (
-        _level("node", path.num_nodes, routers, port, path.num_ports),
+        Level.under("node", path.num_nodes, routers, port, path.num_ports),
         Level(
             name="router",
             count=path.used * path.routers,
-            parents=tuple((r // path.routers,) for r in _shown(path.used * path.routers)),
+            parents=tuple((r // path.routers,) for r in shown(path.used * path.routers)),
             peers=Tie.of(local) if local else None,
             peers_within="a group",
         ),
@@ -224,8 +185,8 @@ def _dragonfly(path: DragonflyPath, port: Block, blocks: Mapping[str, Block]) ->
 def _dragonfly_plus(path: DragonflyPlusPath, port: Block, blocks: Mapping[str, Block]) -> FabricOutline:
     leaves = path.used * path.leaves
     levels = (
-        _level("node", path.num_nodes, lambda n: [n // path.nodes_per_leaf], port, path.num_ports),
-        _level("leaf", leaves, lambda leaf: [leaf // path.leaves], blocks["group{}/leaf{}/up"]),
+        Level.under("node", path.num_nodes, lambda n: [n // path.nodes_per_leaf], port, path.num_ports),
+        Level.under("leaf", leaves, lambda leaf: [leaf // path.leaves], blocks["group{}/leaf{}/up"]),
         Level(name="group", count=path.used, peers=_bundled(blocks.get("group{}/peer{}/global"), 1)),
     )
     return FabricOutline(title="dragonfly+", levels=levels, remarks=_wired(path.groups, path.used))
@@ -239,29 +200,6 @@ def _bundled(block: Block | None, count: int) -> Tie | None:
     if block is None:
         return None
     return Tie(kind=block.kind, capacity=block.capacity * count, num_links=block.num_links * count)
-
-
-def _level(
-    name: str,
-    count: int,
-    parents: Callable[[int], list[int]],
-    up: Block,
-    num_up: int = 1,
-    num_switches: int = 1,
-) -> Level:
-    return Level(
-        name=name,
-        count=count,
-        parents=tuple(tuple(sorted(set(parents(k)))) for k in _shown(count)),
-        up=Tie.of(up),
-        num_up=num_up,
-        num_switches=num_switches,
-    )
-
-
-def _shown(count: int) -> tuple[int, ...]:
-    """The first three and the last, as far as there are so many."""
-    return tuple(sorted({*range(min(3, count)), count - 1}))
 
 
 def _group(tier: Tier, node: int, port: int) -> int:
