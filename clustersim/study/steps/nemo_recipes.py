@@ -13,19 +13,20 @@ _OTHERS = ("automodel", "bridge")
 _CAPTURED: tuple[tuple[str, tuple[str, ...]], ...] = (
     *(
         ("gb200", model)
-        for model in (("175b",), ("llama", "8b"), ("mixtral", "8x7b"), ("nemotron", "15b"), ("nemotron", "340b"))
+        for model in (("175b",), ("llama", "8b"), ("mixtral", "8x7b"), ("nemotron", "15b"), ("nemotron", "340b", "fp8"))
     ),
     *(
         ("b200", model)
         for model in (("llama", "8b"), ("llama", "70b"), ("mixtral", "8x7b"), ("nemotron", "15b"), ("nemotron", "340b"))
     ),
 )
-"""GPU and model whose row of the recommended configurations has ``cuda_graphs`` 1; none of H100's has."""
+"""GPU and model whose rows of the recommended configurations for pre-training have ``cuda_graphs`` 1, in fp8 and bf16
+alike but where words say one; none of H100's dense models has."""
 
 NEMO_RECIPES: tuple[Recipe, ...] = (
     *(
         Recipe(
-            words=("nemo", "25.0", gpu, *model, "fp8"),
+            words=("nemo", "25.0", gpu, *model),
             without=(*_OTHERS, "fsdp", "lora", "sft", *(("gb200",) if gpu == "b200" else ())),
             switches={"launch": "cuda_graphs"},
             origin=f"{_CONFIGS}/model_configs_{gpu}.csv: cuda_graphs 1; helpers.py, set_cuda_graph_configs",

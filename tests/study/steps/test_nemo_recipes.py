@@ -49,6 +49,11 @@ def test_graphs_by_gpu_and_model(hardware: str, model: str, launch: str) -> None
     assert place(replace(ROW, hardware=hardware, model=model)).job.plan.launch == launch
 
 
+@pytest.mark.parametrize(("hardware", "launch"), [("DGX-B200", "cuda_graphs"), ("DGX-GB200", "modules")])
+def test_graphs_in_bf16(hardware: str, launch: str) -> None:
+    assert place(replace(ROW, hardware=hardware, precision="BF16")).job.plan.launch == launch
+
+
 def test_no_other_framework_takes_them() -> None:
     for source in ("NVIDIA Megatron Bridge performance summary 25.09", "NeMo 24.07"):
         assert place(replace(ROW, source=source, year=2024)).job.plan.launch == "modules"
