@@ -13,6 +13,7 @@ from clustersim.study.captured_effects import nothing_captured, partly_captured
 from clustersim.study.checkpoint_effects import chunks_alike, largest_chunk
 from clustersim.study.fabric_effects import apart, failed, links, same_routes, sums_in_switches
 from clustersim.study.given_setting import GivenSetting
+from clustersim.study.host_effects import HOST_RULES
 from clustersim.study.offload_effects import OFFLOAD_RULES, most_cached
 from clustersim.topology.topology import Topology
 from clustersim.trace.result import Result
@@ -173,6 +174,7 @@ _RULES: dict[str, Callable[[GivenSetting], str | None]] = {
     **dict.fromkeys(("host.drive", "host.num_drives", "host.drive_uplink"), _no_drive),
     **dict.fromkeys(("host.request_bytes", "host.queue_depth"), _no_drive),
     **{key: _no_file_system for key in KEYS if key.startswith("storage.") and KEYS[key].unit},
+    **HOST_RULES,
     **OFFLOAD_RULES,
     "plan.checkpoint.chunk_bytes": chunks_alike,
     "perturb.slow_ranks": _slow_ranks,

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from clustersim.faults import BadInput
 from clustersim.library.keys import KEYS
 from clustersim.library.topologies import load_topology
 from clustersim.study.given_setting import GivenSetting
-from clustersim.topology.topology import Topology
-from clustersim.workload.job import Job
+from clustersim.study.routes import pairs_apart, same_ways
 
-__all__ = ["MOST_PAIRS", "apart", "failed", "links", "same_routes", "sums_in_switches"]
-
-MOST_PAIRS = 200_000
-"""Pairs of ranks whose routes are compared; a job with more is not judged by its routes."""
+__all__ = ["apart", "failed", "links", "same_routes", "sums_in_switches"]
 
 
 def same_routes(case: GivenSetting) -> str | None:
     """What joins nodes does nothing when no group needs it, or when the routes are those of the cluster without it."""
     if case.topology.num_nodes == 1:
         return "one node has nothing to join"
-    pairs = _pairs_apart(case.topology, case.job)
+    pairs = pairs_apart(case.topology, case.job)
     if pairs is None:
         return None
     if not len(pairs):
@@ -33,14 +26,13 @@ def same_routes(case: GivenSetting) -> str | None:
         plain = load_topology(case.setup.value("topology"), **others)
     except BadInput:  # the others need it
         return None
-    ways = _ways(case.topology, pairs), _ways(plain, pairs)
-    same = all(np.array_equal(mine, its) for mine, its in zip(*ways, strict=True))
+    same = same_ways(case.topology, plain, pairs)
     return "the routes of every process group are the same without it" if same else None
 
 
 def apart(case: GivenSetting) -> str | None:
     """What NCCL costs between nodes does nothing when no group needs them."""
-    pairs = _pairs_apart(case.topology, case.job)
+    pairs = pairs_apart(case.topology, case.job)
     return None if pairs is None or len(pairs) else "no process group spans two nodes"
 
 
@@ -65,34 +57,7 @@ def failed(case: GivenSetting) -> str | None:
     left = case.topology.without_links(case.value)
     if reason is None or left.router is case.topology.router:
         return reason
-    pairs = _pairs_apart(case.topology, case.job)
+    pairs = pairs_apart(case.topology, case.job)
     if pairs is None:
         return None
-    ways = zip(_ways(case.topology, pairs), _ways(left, pairs), strict=True)
-    return reason if all(np.array_equal(before, after) for before, after in ways) else None
-
-
-def _pairs_apart(topology: Topology, job: Job) -> NDArray[np.int64] | None:
-    """Devices on different nodes that are in one group, shape (n, 2); None when they are too many to look at."""
-    devices = np.arange(job.num_ranks) if job.devices is None else job.devices
-    found = []
-    for family in job.families:
-        members = devices[family.members]
-        nodes = topology.node_of[members]
-        spanning = members[(nodes != nodes[:, :1]).any(axis=1)]
-        width = members.shape[1]
-        if len(spanning) * width**2 > MOST_PAIRS:
-            return None
-        pairs = np.stack([np.repeat(spanning, width, axis=1), np.tile(spanning, (1, width))], axis=2).reshape(-1, 2)
-        found.append(pairs[topology.node_of[pairs[:, 0]] != topology.node_of[pairs[:, 1]]])
-    return np.unique(np.concatenate(found), axis=0) if found else np.empty((0, 2), np.int64)
-
-
-def _ways(topology: Topology, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Routes with resources numbered as they first appear, and their capacities and latencies."""
-    rows = topology.route(pairs[:, 0], pairs[:, 1])
-    used = rows >= 0
-    _, first, number = np.unique(rows[used], return_index=True, return_inverse=True)
-    order = np.argsort(np.argsort(first))
-    resources = topology.resources
-    return used.sum(axis=1), order[number.ravel()], resources.capacity[rows[used]], resources.latency_ns[rows[used]]
+    return reason if same_ways(case.topology, left, pairs) else None

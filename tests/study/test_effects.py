@@ -126,6 +126,15 @@ ON_GPU: dict[str, Any] = {
     "plan.offload.ratio": 0.0,
     "nodes": 1,
 }
+ON_PCIE: dict[str, Any] = {"topology": "a100-pcie-pairs", "nodes": 1}
+HOST_CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
+    "cpu": [("epyc-7763", {}, False), ("epyc-7763", ON_HOST, True)],
+    "link": [("pcie3", {}, False), ("pcie3", ON_HOST, True), ("pcie3", ON_PCIE, True)],
+    "uplink": [("pcie3", {}, False)],
+    "socket_link": [("xgmi-epyc-7002", {}, False)],
+    "num_socket_links": [(1, {}, False), (1, ON_PCIE, True)],
+    "memory_bytes": [(2**40, {}, False)],
+}
 OFFLOAD_CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "buffers": [(1, ON_HOST, False), (1, TWO_TIERS, True), (1, TWO_TIERS | {"plan.offload.cache": 1000}, True)],
     "gradient_buffers": [(1, ON_HOST, False)],
@@ -164,6 +173,7 @@ OFFLOAD_CASES: dict[str, list[tuple[Any, dict[str, Any], bool]]] = {
     "ratio": [(2, ONE_TIER, False), (2, TWO_TIERS, True)],
     "shares": [((5,), ONE_TIER, False), ((5, 1), TWO_TIERS, True)],
 }
+CASES |= {f"host.{key}": cases for key, cases in HOST_CASES.items()}
 CASES |= {f"plan.offload.{key}": cases for key, cases in OFFLOAD_CASES.items()}
 SAVED: dict[str, Any] = ONE_NODE | {"plan.checkpoint.policy": "lazy", "plan.checkpoint.tier": "nvme"}
 ALONE: dict[str, Any] = SAVED | {"topology": "gh200", "global_batch": 1, "plan.checkpoint.tier": "host"}
