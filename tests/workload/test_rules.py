@@ -48,9 +48,9 @@ ONE_FAULT: list[tuple[dict[str, Any], dict[str, Any], str, Any, str]] = [
     ({"recompute": "selectiv"}, {}, "plan.recompute", "selective", "none, selective, full"),
     ({"attention": "flsh"}, {}, "plan.attention", "flash", "cudnn, trtllm, unfused"),
     ({"schedule": "1f1"}, {}, "plan.schedule", "1f1b", "gpipe, 1f1b, interleaved"),
-    ({"gradient_dtype": "fp23"}, {}, "plan.gradient_dtype", "fp32", "bf16, fp16, fp32"),
-    ({}, {"dtype": "bf61"}, "dtype", "bf16", "bf16, fp16, fp32"),
-    ({}, {"dtype": None}, "dtype", "bf16", "bf16, fp16, fp32"),
+    ({"gradient_dtype": "fp23"}, {}, "plan.gradient_dtype", "fp32", "bf16, bf16_pure, fp16, fp32"),
+    ({}, {"dtype": "bf61"}, "dtype", "bf16", "bf16, bf16_pure, fp16, fp32"),
+    ({}, {"dtype": None}, "dtype", "bf16", "bf16, bf16_pure, fp16, fp32"),
     ({"dropout": 1}, {}, "plan.dropout", True, "true or false"),
     ({"overlap_dp": None}, {}, "plan.overlap_dp", False, "true or false"),
     ({"sequence_parallel": "yes"}, {}, "plan.sequence_parallel", True, "true or false"),
@@ -108,6 +108,10 @@ class TestTensorParallel:
         (fault,) = faults(six, {"tp": 4})
         assert (fault.nearest, fault.key) == (3, "plan.tp")
         assert "divide the 6 key and value heads" in fault.rule
+
+    def test_heads_that_have_keys_of_their_own_are_told_once(self, llama: Model) -> None:
+        found = faults(replace(llama, num_kv_heads=llama.num_heads), {"tp": 5}, seq_len=160)
+        assert [fault.rule for fault in found if "heads" in fault.rule] == ["must divide the attention heads, 8"]
 
     def test_a_narrow_embedding(self, llama: Model) -> None:
         (fault,) = faults(replace(llama, embedding_dim=64), {"tp": 2})

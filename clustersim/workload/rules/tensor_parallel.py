@@ -25,9 +25,11 @@ def tensor_parallel_faults(case: Case) -> Iterator[Fault]:
     most = min(value for value in shapes.values() if value)
     legal = [t for t in range(1, most + 1) if not _undivided(shapes, t) and _heads_fit(case, t)]
     nearest = min(legal, key=lambda t: (abs(t - tp), t))
-    for what, value in _undivided(shapes, tp).items():
+    undivided = _undivided(shapes, tp)
+    for what, value in undivided.items():
         yield Fault(key="plan.tp", value=tp, rule=f"must divide the {what}, {value}", nearest=nearest)
-    if not _heads_fit(case, tp):
+    told = "attention heads" in undivided and model.num_kv_heads == model.num_heads  # each has its own: the same fault
+    if not _heads_fit(case, tp) and not told:
         rule = f"must divide the {model.num_kv_heads} key and value heads, or be a multiple of them"
         yield Fault(key="plan.tp", value=tp, rule=rule, nearest=nearest)
 
