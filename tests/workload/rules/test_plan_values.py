@@ -25,7 +25,7 @@ def moe(llama: Model) -> Model:
     return replace(llama, name="moe", ffn_hidden=0, experts=Experts(num_experts=4, top_k=2, ffn_hidden=64))
 
 
-@pytest.mark.parametrize("value", NONSENSE, ids=repr)
+@pytest.mark.parametrize("value", NONSENSE, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("field", fields(ParallelPlan), ids=lambda field: field.name)
 def test_nonsense_is_refused_by_name(moe: Model, field: Field[Any], value: Any) -> None:
     """Also beside settings whose rules read it: how experts are split, how weights are."""
