@@ -105,9 +105,7 @@ class Host:
         if self.drive is not None and self.num_drives < 1:
             faults.append(Fault(key="host.num_drives", value=self.num_drives, rule="must be at least 1", nearest=1))
         if self.drive is None and self.num_drives:
-            faults.append(
-                Fault(key="host.num_drives", value=self.num_drives, rule="needs a host.drive to count", nearest=0)
-            )
+            faults.append(Fault(key="host.num_drives", value=self.num_drives, rule="needs a host.drive to count"))
         if self.drive is None and self.drive_uplink is not None:
             rule = "needs a host.drive behind it"
             faults.append(Fault(key="host.drive_uplink", value=self.drive_uplink.name, rule=rule))
