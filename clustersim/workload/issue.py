@@ -95,7 +95,7 @@ def issue(
         still posted together, as a pair of stages must, and gradients are reduced where the program has it
     collects : bool
         the host collects Python's garbage before and after each forward pass, backward pass and step of a micro-batch,
-        as DeepSpeed does to report memory (``memory_breakdown``)
+        as DeepSpeed does to report memory (``memory_breakdown``): there rank 0 alone, here all, who would wait for it
     collects_in_steps : bool
         also around updates, which are the GPU's
 

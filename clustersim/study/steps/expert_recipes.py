@@ -26,7 +26,8 @@ _HYBRIDEP: tuple[tuple[str, ...], ...] = (
 )
 
 _IN_A_NODE = (("qwen3_30b", "h100"), ("qwen3_30b", "b200 (dgx"), ("gpt_oss_120b", "b300 (dgx"))
-"""Models and nodes of eight GPUs that HybridEP came to with release 26.02.01."""
+"""Models and nodes of eight GPUs that HybridEP came to, with release 26.02.01 as is taken: by pull requests of February
+and March 2026."""
 
 _BEFORE = ("summary 25.11", "summary 26.02|")
 
@@ -35,8 +36,8 @@ EXPERT_RECIPES: tuple[Recipe, ...] = (
         Recipe(
             words=(source, *words),
             switches={"dispatch": "all_to_all"},
-            origin=f"{_CONFIGS}: moe_token_dispatcher_type alltoall until pull requests 2477 and 2499, by mistake "
-            "on B200; twice as slow as with dropped tokens by issue 1998",
+            origin=f"{_CONFIGS}: moe_token_dispatcher_type alltoall until pull requests 2477, 2499 and 2915, by "
+            "mistake on B200; twice as slow as with dropped tokens by issue 1998",
         )
         for source in _BEFORE
         for words in _IN_A_NODE
@@ -51,7 +52,7 @@ EXPERT_RECIPES: tuple[Recipe, ...] = (
             words=(_SUMMARY, *words),
             without=("summary 25.", *_BEFORE),
             switches={"dispatch": "hybridep"},
-            origin=f"{_CONFIGS}: moe_flex_dispatcher_backend hybridep, from pull requests 2477 and 2499 on",
+            origin=f"{_CONFIGS}: moe_flex_dispatcher_backend hybridep, from pull requests 2477, 2499 and 2915 on",
         )
         for words in _IN_A_NODE
     ),

@@ -1,4 +1,4 @@
-"""What NeMo's benchmarks of 2025 captured as CUDA graphs, and how they scaled fp8."""
+"""What NeMo's benchmarks of 2025 captured as CUDA graphs, how they scaled fp8 and in what they summed gradients."""
 
 from __future__ import annotations
 
@@ -41,5 +41,12 @@ NEMO_RECIPES: tuple[Recipe, ...] = (
             origin="NeMo 25.04 performance summary: fp8 with scaling factors of the current step",
         )
         for release in ("25.04", "25.07")
+    ),
+    Recipe(
+        words=("nemo ", "bf16"),
+        without=(*_OTHERS, "mistral", "fp8", "float8", "fp4"),
+        switches={"gradient_dtype": "fp32"},
+        origin="NVIDIA/NeMo nemo/collections/llm/recipes/precision/mixed_precision.py, bf16_mixed: grad_reduce_in_fp32 "
+        "True; scripts/performance/helpers.py sets it False with fp8 alone",
     ),
 )

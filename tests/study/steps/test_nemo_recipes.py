@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from clustersim.readers.step_rows import StepRow
+from clustersim.study.steps.nemo_recipes import NEMO_RECIPES
 from clustersim.study.steps.step_job import place
 
 ROW = StepRow(
@@ -72,7 +73,15 @@ def test_scales_of_fp8(source: str, precision: str, dtype: str) -> None:
     assert place(replace(ROW, source=source, precision=precision)).job.dtype == dtype
 
 
-def test_the_profile_of_2025() -> None:
-    step = place(ROW)
-    assert (step.profile.name, step.job.plan.gradient_dtype) == ("nemo-2025", "bf16")
+@pytest.mark.parametrize(("precision", "gradients"), [("FP8", "bf16"), ("BF16", "fp32"), ("MXFP8", "bf16")])
+def test_the_profile_of_2025(precision: str, gradients: str) -> None:
+    """helpers.py of NeMo's performance scripts leaves the sum of bf16 in fp32."""
+    step = place(replace(ROW, precision=precision))
+    assert (step.profile.name, step.job.plan.gradient_dtype) == ("nemo-2025", gradients)
     assert place(replace(ROW, source="NeMo 24.07", year=2024)).profile.name == "nemo-2024"
+
+
+def test_a_model_of_that_name_is_no_framework() -> None:
+    other = replace(ROW, source="Megatron Core, a lab", hardware="H100", model="Nemotron-340B", precision="BF16")
+    assert place(other).profile.name != "nemo-2025"
+    assert not any(recipe.fits(other) for recipe in NEMO_RECIPES)
