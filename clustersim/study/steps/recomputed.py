@@ -13,7 +13,7 @@ from clustersim.study.steps.refusal import RefusedError
 __all__ = ["recompute_of"]
 
 _OFF = re.compile(r"(no|none|any|false|off|disabled|without|0|sequence parallel, no)\b")
-_ON = re.compile(r"(true|on|yes|enabled|1|activation (re)?comput|(gradient|activation) checkpoint)")
+_ON = re.compile(r"(true|yes|enabled)\b|(on|1)$|activation (re)?comput|(gradient|activation) checkpoint")
 _WORDS = ("none", "full", "selective", "selective layer", "false", "true")
 
 _EVERY = re.compile(r"\b(?:every )?(?P<number>\d+)(?:nd|rd|th)?\b")

@@ -31,7 +31,12 @@ _NAMES: tuple[tuple[str, str], ...] = (
 Primus' zero bubble starts backward passes as soon as 1F1B does (``scheduler/algorithms/zerobubble.py``), as ZB-H1.
 ZB-1p and ZB-2p are found by search under the memory of ZB-H1 and ZB-H2 (arXiv 2401.10241, sections 2 and 3)."""
 
-_SAID = re.compile(r"\bschedule[: ]+(?P<name>[\w.-]+)")
+_SAID = re.compile(
+    r"(?<!lr )(?<!rate )(?<!lr-)(?<!rate-)\bschedule[: ]+"
+    r"(?!cosine|linear|constant|warm|wsd|decay|of |with )(?P<name>[\w.-]+)"
+)
+"""A schedule of passes; not one of learning rates, which notes also tell."""
+
 _ALONE = re.compile(r"(?<![\w-])(zb-?[12]p|zb-h[12]|zb-?v|v-half|v-min|dualpipev?|gpipe)(?![\w-])")
 """Names that stand for nothing else, wherever in the notes they are."""
 

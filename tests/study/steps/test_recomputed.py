@@ -43,6 +43,13 @@ def test_selective_is_the_profiles() -> None:
     assert told("selective", profile="megatron-core-2024")[0]["recompute_modules"] == ("core",)
 
 
+@pytest.mark.parametrize("text", ["only attention", "one in four", "12 layers", "1 layer", "yesterday's"])
+def test_words_that_begin_like_a_switch_are_none(text: str) -> None:
+    """They were read as all layers: "on", "1" and "yes" stood at their beginning."""
+    with pytest.raises(RefusedError, match="recompute"):
+        told(text)
+
+
 def test_unknown_words_name_the_nearest() -> None:
     with pytest.raises(RefusedError, match="recompute 'selectiv'; nearest: selective"):
         told("selectiv")

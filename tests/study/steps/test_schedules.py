@@ -42,3 +42,12 @@ def test_a_schedule_that_nobody_knows_is_refused() -> None:
         told("schedule dualpipex")
     with pytest.raises(RefusedError, match="schedule 'chimera'; one of gpipe, 1f1b"):
         told("schedule Chimera")
+
+
+@pytest.mark.parametrize(
+    "notes", ["learning rate schedule cosine", "schedule: cosine, warm-up of 2,000 steps", "LR schedule: WSD, 1F1B"]
+)
+def test_schedules_of_learning_rates_are_none_of_passes(notes: str) -> None:
+    """They were refused as schedules that nobody knows."""
+    assert told(notes, vpp=2) == {"vpp": 2}
+    assert told(f"{notes}; schedule DualPipe")["schedule"] == "dualpipe"
