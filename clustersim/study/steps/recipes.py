@@ -76,6 +76,12 @@ _RECIPES: tuple[Recipe, ...] = (
         switches={"schedule": "interleaved-overlapped"},
         origin="Megatron-LM overlap_moe_expert_parallel_comm: exchanges beside another micro-batch",
     ),
+    Recipe(
+        words=("nanogpt",),
+        without=("llm.c",),
+        switches={"update_kernels": "fused"},
+        origin="karpathy/nanoGPT model.py, configure_optimizers: AdamW with fused=True on CUDA",
+    ),
     *BRIDGE_RECIPES,
     *TITAN_RECIPES,
     *PRIMUS_RECIPES,

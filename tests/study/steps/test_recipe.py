@@ -340,3 +340,31 @@ def test_an_id_tells_the_schedule_of_torchtitan_too() -> None:
     )
     filled, *_ = recipe_of(row)
     assert (filled.micro_batch, filled.vpp) == (2, 2)
+
+
+@pytest.mark.parametrize(("source", "kernels"), [("nanoGPT README", "fused"), ("a lab, PyTorch DDP", "foreach")])
+def test_nanogpt_updates_in_one_kernel(source: str, kernels: str) -> None:
+    row = StepRow(
+        line=2,
+        source=source,
+        year=2023,
+        hardware="8x A100 40GB",
+        gpus=8,
+        model="GPT-2",
+        layers=12,
+        hidden=768,
+        heads=12,
+        ffn=3072,
+        vocab=50304,
+        seq_len=1024,
+        tp=1,
+        pp=1,
+        micro_batch=12,
+        global_batch=480,
+        precision="bf16",
+        sharding="DDP",
+        metric="iteration_time",
+        value=250.0,
+        unit="ms",
+    )
+    assert place(row).job.plan.update_kernels == kernels
