@@ -27,6 +27,19 @@ AUTOMODEL_RECIPES: tuple[Recipe, ...] = (
     ),
     Recipe(
         words=("automodel", "te + deepep"),
+        without=("gpt-oss 120b", "deepseek v3"),
+        switches={"reshard": False},
+        origin="NVIDIA-NeMo/Automodel nemo_automodel/components/moe/parallelizer.py, apply_fsdp: reshard_after_forward "
+        f"False where {_CONFIGS} say nothing; true of GPT-OSS 120B",
+    ),
+    Recipe(
+        words=("automodel", "te + deepep", "deepseek v3"),
+        switches={"fsdp": False, "zero": 1},
+        origin=f"{_CONFIGS}/deepseek_v3_te_deepep.yaml: reshard_after_forward false, pp_size 4; PyTorch "
+        "pipelining/stage.py: gradients are reduced with the last micro-batch",
+    ),
+    Recipe(
+        words=("automodel", "te + deepep"),
         without=("flexattn", "torchsdpa"),
         switches={"attention": "flash"},
         origin=f"{_CONFIGS}: attn te",

@@ -46,9 +46,25 @@ def test_its_own_models_with_experts(model: str, recompute: str, ep: int) -> Non
     own = replace(LLAMA, model=model, gpus=8, cp=1, ep=told, seq_len=4096, notes="TE + DeepEP")
     plan = place(own).job.plan
     assert (plan.dispatch, plan.launch, plan.attention, plan.ep) == ("deepep", "modules", "flash", ep)
-    assert plan.recompute == recompute
+    assert (plan.recompute, plan.fsdp, plan.reshard) == (recompute, True, False)
     sdpa = place(replace(own, notes="TE + DeepEP + TorchSDPA")).job.plan
     assert (sdpa.dispatch, sdpa.attention) == ("deepep", "flash-2")
+
+
+@pytest.mark.parametrize(
+    ("model", "degrees", "sharding"),
+    [
+        ("GPT-OSS 120B", {"gpus": 64, "ep": 64}, (True, 0, True)),
+        ("DeepSeek V3 671B", {"gpus": 256, "pp": 4, "vpp": 8, "ep": 64, "global_batch": 512}, (False, 1, True)),
+    ],
+)
+def test_weights_that_are_given_back_and_not(
+    model: str, degrees: dict[str, int], sharding: tuple[bool, int, bool]
+) -> None:
+    """reshard_after_forward is true of GPT-OSS 120B and false of DeepSeek-V3, which has a pipeline."""
+    own = replace(LLAMA, model=model, cp=1, seq_len=4096, notes="TE + DeepEP", **degrees)
+    plan = place(own).job.plan
+    assert (plan.fsdp, plan.zero, plan.reshard) == sharding
 
 
 def test_adapters_on_all_matrices_and_no_packing() -> None:
