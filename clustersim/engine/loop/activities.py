@@ -142,6 +142,8 @@ class Activities:
             takes the new rates that are known by that
         """
         for activity in lane.running.values():
+            if not activity.signature.sm_ns:
+                continue  # copies and writes: no SM works on them
             _, cap = activity.signature.beside(lane.taken, lane.num_sms)
             if cap != activity.cap:
                 self.sharing.recap(activity, cap, rates)
