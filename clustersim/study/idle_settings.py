@@ -15,8 +15,7 @@ from clustersim.workload.job import Job
 __all__ = ["MOST_OPS", "idle_settings"]
 
 MOST_OPS = 400_000
-"""Ops of all jobs that are built again, half a second's beside a fifth of one for each setting of a cluster of 16,384
-GPUs, which is read anew; settings of a larger job are judged by rules alone."""
+"""Ops of all jobs that are built again, half a second's; settings of a larger job are judged by rules alone."""
 
 _FOR_TRAINING = ("plan.optimizer",)
 """Of which some values mean another training, not other work: AdamW takes what Adam takes."""

@@ -52,7 +52,7 @@ class Inputs:
     faults: tuple[Fault, ...]
 
 
-def load_inputs(setup: JobSetup, refused: Collection[str], trained: str) -> Inputs:
+def load_inputs(setup: JobSetup, refused: Collection[str], trained: str, cluster: Topology | None = None) -> Inputs:
     """Load what can be.
 
     Parameters
@@ -61,19 +61,21 @@ def load_inputs(setup: JobSetup, refused: Collection[str], trained: str) -> Inpu
     refused : Collection[str]
         settings that are not legal by themselves
     trained : {"model", "graph"}
+    cluster : Topology, optional
+        that these settings are known to make
     """
     faults: list[Fault] = []
     notes: list[str] = []
     model: Model | None = None
     graph: Graph | None = None
-    topology: Topology | None = None
+    topology = cluster
     if trained == "graph" and setup.value("graph") is not None:
         with collect(faults):
             graph = load_graph(setup.value("graph"))
     elif trained == "model" and setup.value("model") is not None:
         with collect(faults), _noted(notes):
             model = load_model(setup.value("model"))
-    if setup.value("topology") is not None:
+    if topology is None and setup.value("topology") is not None:
         with collect(faults):
             given = {key: setup.values[key] for key in _TOPOLOGY if key in setup.values}
             topology = load_topology(setup.value("topology"), **given)

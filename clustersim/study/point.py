@@ -100,7 +100,7 @@ def run_point(setup: JobSetup | Point, *, fold: bool = True, progress: Callable[
         raise
 
 
-def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
+def prepare(setup: JobSetup, faults: Sequence[Fault] = (), *, cluster: Topology | None = None) -> Point:
     """Check settings against each other, then build the cluster and the job.
 
     Parameters
@@ -108,6 +108,8 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
     setup : JobSetup
     faults : Sequence[Fault]
         of settings that were refused one by one already; rules over these are left out
+    cluster : Topology, optional
+        that these settings are known to make; read from its card where it is left out
 
     Raises
     ------
@@ -117,7 +119,7 @@ def prepare(setup: JobSetup, faults: Sequence[Fault] = ()) -> Point:
     refused = {fault.key: fault.value for fault in faults}
     trained = setup.workload if "graph" not in refused else "graph"
     missing = absent(setup, refused, trained)
-    loaded = load_inputs(setup, refused, trained)
+    loaded = load_inputs(setup, refused, trained, cluster)
     graph, topology, num_devices = loaded.graph, loaded.topology, loaded.num_devices
     given = {key: refused.get(key, setup.value(key)) for key in KEYS}
     values, unnamed = named_values({**given, **loaded.profile}, refused, topology)
@@ -216,7 +218,7 @@ def _described(point: Point, result: Result) -> Result:
         *point.notes,
         *(note for note in result.warnings if not (": no effect" in note and note.partition(":")[0] in again)),
         *in_vain,
-        *idle_settings(point.setup, point.job, told, lambda setup: prepare(setup).job),
+        *idle_settings(point.setup, point.job, told, lambda setup: prepare(setup, cluster=point.topology).job),
         *unsettled_saves(point.job, result),
         *mostly_pieces(point.job, result),
     )

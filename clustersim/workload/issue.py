@@ -149,6 +149,9 @@ def _entered(arrays: Arrays, groups: IssueGroups, launching: Launching, captured
 def _collections(arrays: Arrays, groups: IssueGroups, *, in_steps: bool) -> NDArray[np.int64]:
     """Collections of garbage before each group, shape (g,): one behind each pass, one ahead of the next.
 
+    Between a pass and one of the other way, that is; a pipeline's passes of one way that follow each other have none in
+    between here.
+
     A micro-batch whose backward pass is followed by another one's forward pass has a step of its own in between, which
     updates nothing. The first pass comes behind the last update.
     """

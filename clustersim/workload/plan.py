@@ -237,8 +237,8 @@ class ParallelPlan:
         with ``launch``: the host waits for each kernel, collective and message before it issues the next, as under
         ``CUDA_LAUNCH_BLOCKING``
     memory_breakdown : bool
-        with ``launch``: the host collects Python's garbage six times a micro-batch, as rank 0 does under DeepSpeed's
-        ``memory_breakdown`` while others wait for it
+        with ``launch``: the host collects Python's garbage six times a micro-batch (fewer in a pipeline's warm-up), as
+        rank 0 does under DeepSpeed's ``memory_breakdown`` while others wait for it
     clip : bool
         gradients are clipped by their norm
     gradient_passes : tuple[str, ...]

@@ -34,7 +34,7 @@ def scan(mamba: Mamba, *, seq_len: int, micro_batch: int) -> Scan:
         pytest.param(
             *("h100-sxm", Mamba(version=2, inner=4096, state=128, head_dim=64, groups=8, chunk=128)),
             *(8192, 2, True, 3100),
-            id="H100: profile of a step of Nemotron 3 Nano, with its convolution",
+            id="H100: profile of a step of Nemotron 3 Nano, with its convolution; from memory",
         ),
     ],
 )

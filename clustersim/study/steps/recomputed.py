@@ -57,6 +57,8 @@ def recompute_of(row: StepRow, profile: Profile, stages: int, assumed: list[str]
             assumed.append(f"recompute: {parts}, the profile's; published as {row.recompute!r}")
         return {"recompute": "selective", "recompute_modules": profile.recompute_modules}
     if "full" in text:
+        if _EVERY.search(text):
+            assumed.append(f"recompute: full, all layers; published as {row.recompute!r}")
         return {"recompute": "full"}
     if _ON.match(text):
         assumed.append(f"recompute: full; published as {row.recompute!r}")

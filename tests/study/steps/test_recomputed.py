@@ -28,6 +28,12 @@ def test_a_switch_that_is_on_is_all(text: str) -> None:
     assert told(text) == ({"recompute": "full"}, [f"recompute: full; published as {text!r}"])
 
 
+def test_full_with_a_number_tells_that_it_is_all_layers() -> None:
+    assert told("full") == ({"recompute": "full"}, [])
+    text = "full, 10 layers"
+    assert told(text) == ({"recompute": "full"}, [f"recompute: full, all layers; published as {text!r}"])
+
+
 @pytest.mark.parametrize(
     ("text", "stages", "layers"),
     [("selective layer", 1, 16), ("selective, every 4 layers", 1, 8), ("selective layer", 8, 2)],
