@@ -68,8 +68,21 @@ def _changes(changed: Mapping[str, Mapping[str, Any]]) -> str:
         return "inputs: the same\n"
     from clustersim.analysis.report import table
 
-    rows = [(name, _short(pair["baseline"]), "->", _short(pair["candidate"])) for name, pair in changed.items()]
+    rows = [(name, *_pair(pair["baseline"], pair["candidate"])) for name, pair in changed.items()]
     return f"inputs\n{table(rows)}\n"
+
+
+def _pair(before: Any, after: Any) -> tuple[str, str, str]:
+    """Both values; of two lists what only one of them has, where they have anything in common."""
+    if isinstance(before, list) and isinstance(after, list) and any(item in after for item in before):
+        gone, new = [item for item in before if item not in after], [item for item in after if item not in before]
+        if gone or new:
+            return f"without {_words(gone)}" if gone else "", "->", f"with {_words(new)}" if new else ""
+    return _short(before), "->", _short(after)
+
+
+def _words(items: Sequence[Any]) -> str:
+    return _short(", ".join(map(str, items)))
 
 
 def _ways(changed: Sequence[Mapping[str, Any]]) -> str:

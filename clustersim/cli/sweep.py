@@ -62,7 +62,7 @@ def run_sweep(
     statuses = {row["status"] for row in rows}
     if statuses == {"bad_input"}:
         return BAD_INPUT
-    return OK if "ok" in statuses else FAILED
+    return OK if "ok" in statuses and "interrupted" not in statuses else FAILED
 
 
 def _read(vary: Sequence[str]) -> tuple[dict[str, list[Any]], list[Fault]]:

@@ -12,7 +12,7 @@ from clustersim.study.reproduce.system import NOT_YET, Quantity, System
 __all__ = ["error_text", "number_text", "published_text", "reasons_of", "reproduction_text", "within_text"]
 
 _WIDTH = 80
-_HEAD = f"{'published':>10}{'simulated':>11}{'error':>9}  {'grade':<7}{'within':<6}"
+_HEAD = f"{'published':>13}{'simulated':>15}{'error':>9} {'grade':<7}{'within':<6}"
 
 
 def reproduction_text(found: Reproduction) -> str:
@@ -81,8 +81,8 @@ def within_text(outcome: Outcome) -> str:
 def _lines(outcome: Outcome, room: int) -> Iterator[str]:
     """A quantity: its name, over two lines where one is too short, and its numbers."""
     one = outcome.quantity
-    cells = f"{published_text(one):>10}{number_text(outcome.simulated, one):>11}{error_text(outcome):>9}"
-    cells += f"  {one.grade:<7}{within_text(outcome):<6}"
+    cells = f"{published_text(one):>13}{number_text(outcome.simulated, one):>15}{error_text(outcome):>9}"
+    cells += f" {one.grade:<7}{within_text(outcome):<6}"
     *before, last = textwrap.wrap(one.name, room - 4, subsequent_indent="  ")
     yield from (f"   {line}" for line in before)
     yield f"   {last:<{room - 3}}{cells}".rstrip()
