@@ -17,7 +17,7 @@ same units, so their measurements count as one; the others are assumed."""
 
 _SAME = ("fp16",)
 
-SIBLINGS: Mapping[str, float] = {"gemm": 0.15, "attention": 0.15, "memory": 0.26}
+SIBLINGS: Mapping[str, float] = {"gemm": 0.15, "attention": 0.20, "memory": 0.26}
 """Kind of kernel -> how far off a device's kernels are when predicted by the numbers of another, as a standard
 deviation of the logarithm of time: the median over pairs of devices that were measured, peaks and bandwidth being the
 row's own. ``clustersim calibrate kernels`` prints these three."""

@@ -14,6 +14,7 @@ from clustersim.workload.case import Case
 from clustersim.workload.job import Job
 from clustersim.workload.op import Compute, Storage
 from clustersim.workload.precision import find_recipe
+from clustersim.workload.shard import FP8_ATTENTION, FP8_KERNELS
 
 __all__ = ["absent_drives", "unrunnable"]
 
@@ -54,8 +55,9 @@ def unrunnable(
 
 def _fault(kernel: Kernel, gpu: GPU, told: str, dtype: Any, module_dtypes: Sequence[str]) -> Fault:
     rule = f"cannot run on {gpu.name}: {told}"
-    if kernel.dtype in gpu.tensor_flop_per_s:
-        return Fault(key="plan.attention", value=kernel.form, rule=rule, nearest="flash")
+    if kernel.dtype in gpu.tensor_flop_per_s or kernel.form in FP8_KERNELS.values():
+        value = FP8_ATTENTION if kernel.form in FP8_KERNELS.values() else kernel.form
+        return Fault(key="plan.attention", value=value, rule=rule, nearest="flash")
     asked = [item for item in module_dtypes if _operands(item.partition(":")[2]) == kernel.dtype]
     if asked and _operands(dtype) != kernel.dtype:
         module = asked[0].partition(":")[0]

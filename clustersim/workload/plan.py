@@ -159,7 +159,7 @@ class ParallelPlan:
         fp32
     optimizer : str or Optimizer
         a name in :data:`clustersim.workload.optimizer.OPTIMIZERS`, or an own one
-    attention : {"flash", "flash-1", "triton", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"}
+    attention : {"flash", "flash-1", "triton", "flash-2", "flash-3", "cudnn", "cudnn-fp8", "trtllm", "unfused"}
     repeat_heads : bool
         keys and values are copied for each query head that reads them, as eager models of grouped queries do; the
         attention kernel, what is kept for its backward pass and what ranks of cp exchange are then as large as without

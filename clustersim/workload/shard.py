@@ -15,9 +15,15 @@ from clustersim.workload.module_dtypes import dtype_of_module
 from clustersim.workload.precision import WIDTH, Dtype, Recipe, find_recipe
 from clustersim.workload.unaligned import UnalignedUnits
 
-__all__ = ["WIDTH", "Attention", "Dtype", "Shard", "padded_vocab"]
+__all__ = ["FP8_ATTENTION", "FP8_KERNELS", "WIDTH", "Attention", "Dtype", "Shard", "padded_vocab"]
 
-Attention = Literal["flash", "flash-1", "triton", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"]
+Attention = Literal["flash", "flash-1", "triton", "flash-2", "flash-3", "cudnn", "cudnn-fp8", "trtllm", "unfused"]
+
+FP8_ATTENTION = "cudnn-fp8"
+"""cuDNN's fused attention whose products are in fp8 (Transformer Engine, ``fp8_dpa``): 16-bit in, 16-bit out."""
+
+FP8_KERNELS = {"fp8": FP8_ATTENTION, "mxfp8": "cudnn-mxfp8"}
+"""Units -> the kernel: MXFP8 has one of its own, with a scale every 32 elements."""
 
 
 def padded_vocab(vocab: int, tp: int) -> int:
@@ -54,7 +60,7 @@ class Shard:
         ranks t that share every layer
     sequence_parallel : bool
         norms, residual stream and dropout are split over the t ranks along the sequence
-    attention : {"flash", "flash-1", "triton", "flash-2", "flash-3", "cudnn", "trtllm", "unfused"}
+    attention : {"flash", "flash-1", "triton", "flash-2", "flash-3", "cudnn", "cudnn-fp8", "trtllm", "unfused"}
         one kernel that never writes the score matrix, or one GEMM each for scores and context with the softmax between;
         ``triton`` is FlashAttention as Triton 2 of 2022 and 2023 compiled it, on Hopper with Ampere's instructions
     fusion : tuple[str, ...]
@@ -158,7 +164,13 @@ class Shard:
 
     @property
     def attention_form(self) -> str:
-        """The fused attention kernel by name, empty for the usual one of the device."""
+        """The fused attention kernel by name, empty for the usual one of the device.
+
+        Layers that are not quantised have cuDNN's 16-bit kernel, as outside an fp8 context of Transformer Engine.
+        """
+        if self.attention == FP8_ATTENTION:
+            units = self.recipe.activation_operand.dtype
+            return "cudnn" if self.recipe.quantisation is None else FP8_KERNELS["mxfp8" if units == "mxfp8" else "fp8"]
         return "" if self.attention == "flash" else self.attention
 
     @property

@@ -172,6 +172,7 @@ def test_a_schedule_that_is_no_name_is_told_once(tiny: JobSetup) -> None:
         ({"topology": "dgx1-v100"}, "dtype", "fp16"),
         ({"topology": "dgx-a100", "dtype": "nvfp4"}, "dtype", "bf16"),
         ({"topology": "dgx1-v100", "dtype": "fp16", "plan.attention": "trtllm"}, "plan.attention", "flash"),
+        ({"topology": "dgx-h100", "dtype": "fp8", "plan.attention": "cudnn-fp8"}, "plan.attention", "flash"),
     ],
 )
 def test_what_gpus_cannot_compute_is_told_by_its_setting(

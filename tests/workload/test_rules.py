@@ -46,7 +46,7 @@ ONE_FAULT: list[tuple[dict[str, Any], dict[str, Any], str, Any, str]] = [
     ({}, {"seq_len": -4}, "seq_len", 1, "whole number"),
     ({"dp": None}, {"num_devices": 0}, "num_devices", 1, "whole number"),
     ({"recompute": "selectiv"}, {}, "plan.recompute", "selective", "none, selective, full"),
-    ({"attention": "flsh"}, {}, "plan.attention", "flash", "cudnn, trtllm, unfused"),
+    ({"attention": "flsh"}, {}, "plan.attention", "flash", "cudnn, cudnn-fp8, trtllm, unfused"),
     ({"schedule": "1f1"}, {}, "plan.schedule", "1f1b", "gpipe, 1f1b, interleaved"),
     ({"gradient_dtype": "fp23"}, {}, "plan.gradient_dtype", "fp32", "bf16, fp16, fp32"),
     ({}, {"dtype": "bf61"}, "dtype", "bf16", "bf16, bf16_pure, fp16, fp32"),

@@ -31,7 +31,7 @@ KERNEL_KEYS: Mapping[str, Key] = {
     ),
     "plan.attention": Key(
         Word(get_args(Attention)),
-        "one kernel, the device's usual one (flash) or one by name; or score matrices in memory",
+        "one kernel, the device's usual one (flash) or one by name, in fp8 cudnn-fp8; or score matrices in memory",
         "flash",
     ),
     "plan.repeat_heads": Key(Flag(), "keys and values are copied for each query head that reads them", False),

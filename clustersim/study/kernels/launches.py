@@ -8,11 +8,12 @@ from dataclasses import replace
 from clustersim.hardware.kernel import Kernel, KernelKind
 from clustersim.library.model import load_model
 from clustersim.readers.kernel_rows import KernelRow
+from clustersim.workload.shard import FP8_KERNELS
 
 __all__ = ["launches_of"]
 
-_WIDTH = {"bf16": 2, "fp16": 2, "fp32": 4, "fp64": 8, "fp8": 1}
-_WRITTEN = {**_WIDTH, "fp8": 2}
+_WIDTH = {"bf16": 2, "fp16": 2, "fp32": 4, "fp64": 8, "fp8": 1, "mxfp8": 1}
+_WRITTEN = {**_WIDTH, "fp8": 2, "mxfp8": 2}
 
 _STREAM = 2**25
 """Elements of BabelStream's arrays by default (README of UoB-HPC/BabelStream)."""
@@ -24,6 +25,8 @@ _ATTENTION = {
     "flashattention-2": "flash-2",
     "flashattention-3": "flash-3",
     "cudnn": "cudnn",
+    "cudnn fp8": FP8_KERNELS["fp8"],
+    "cudnn mxfp8": FP8_KERNELS["mxfp8"],
 }
 
 _MODELS = {"Llama-2-70b-hf": "llama-2-70b", "Llama-2-7b-hf": "llama-2-7b"}
@@ -66,7 +69,11 @@ def _gemm(row: KernelRow, dtype: str) -> tuple[Kernel, ...] | str:
 
 
 def _attention(row: KernelRow, dtype: str) -> tuple[Kernel, ...] | str:
-    """Fused attention; what aiconfigurator collects also rotates queries and keys and writes keys and values away."""
+    """Fused attention; what aiconfigurator collects also rotates queries and keys and writes keys and values away.
+
+    Backward, cuDNN's fp8 kernels compute the whole triangle, window or not: their times with a window grow with the
+    square of the tokens.
+    """
     counts = row.counts
     name = row.notes.split(";")[0].strip().lower()
     form = "trtllm" if row.source.startswith("aiconfigurator") else _ATTENTION.get(name, "")
@@ -96,8 +103,10 @@ def _attention(row: KernelRow, dtype: str) -> tuple[Kernel, ...] | str:
         return (_pass(2 * w * sequences * s * d * (heads + 2 * kv_heads)), forward)
     if row.passes == "fwd":
         return (forward,)
+    if form in FP8_KERNELS.values() and counts.get("causal"):
+        pairs2, window = s * s, s
     flops = pairs2 * (3 * d + 2 * value_dim) * heads * sequences
-    backward = replace(forward, flops=flops, nbytes=2 * forward.nbytes, backward=True)
+    backward = replace(forward, flops=flops, nbytes=2 * forward.nbytes, n=window, backward=True)
     return (backward,) if row.passes == "bwd" else (forward, backward)
 
 

@@ -47,6 +47,7 @@ _DTYPES = {
     "fp32 (simt / tf32 off)": "fp32",
     "fp64": "fp64",
     "fp8": "fp8",
+    "mxfp8": "mxfp8",
     "fp8 e4m3": "fp8",
     "fp8 (block scaled)": "fp8",
     "fp8 (block scaled, bf16 out)": "fp8",

@@ -103,9 +103,32 @@ BRIDGE_RECIPES: tuple[Recipe, ...] = (
     ),
     Recipe(
         words=("megatron bridge performance summary 26.06", "qwen3_30b", "b300 (dgx", "mxfp8"),
-        switches={"launch": "none", "expert_kernels": "grouped", "schedule": "interleaved-overlapped"},
-        origin=f"{_CONFIGS}/qwen/qwen3_llm_pretrain.py: set_full_iter_cg_configs on B300 as on NVL72; Megatron-Bridge "
-        "pull requests 4249 and 4606",
+        switches={
+            "launch": "none",
+            "expert_kernels": "grouped",
+            "schedule": "interleaved-overlapped",
+            "attention": "cudnn-fp8",
+        },
+        origin=f"{_CONFIGS}/qwen/qwen3_llm_pretrain.py: set_full_iter_cg_configs on B300 as on NVL72, and "
+        f"{_BRIDGE}/qwen/common.py: fp8_dot_product_attention; Megatron-Bridge pull requests 4249 and 4606",
+    ),
+    *(
+        Recipe(
+            words=(source, model, gpu, precision),
+            switches={"attention": "cudnn-fp8"},
+            origin=f"{_BRIDGE}/{path}: fp8_dot_product_attention; Megatron-Bridge pull requests 3983, 4249 and 4606; "
+            "Transformer Engine 2.16 has it for MXFP8 on compute capability 10.0 and up, windows and sinks too",
+        )
+        for source, precision in _WHOLE_GRAPHS
+        for model, gpu, path in (
+            ("deepseek_v3", "gb300", "deepseek/gb300/deepseek_v3.py"),
+            ("qwen3_235b", "gb200", "qwen/common.py"),
+            ("qwen3_235b", "gb300", "qwen/common.py"),
+            ("qwen3_30b", "gb200", "qwen/common.py"),
+            ("qwen3_30b", "gb300", "qwen/common.py"),
+            ("gpt_oss_120b", "gb200", "gpt_oss/common.py"),
+            ("gpt_oss_120b", "gb300", "gpt_oss/common.py"),
+        )
     ),
     *(
         Recipe(

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from clustersim.hardware.kernel import Kernel
 from clustersim.workload.kept import Kept
+from clustersim.workload.layers.kernels import memory_pass
 from clustersim.workload.layers.piece import Piece
 from clustersim.workload.mask import Mask
 from clustersim.workload.op import Compute
-from clustersim.workload.shard import Shard
+from clustersim.workload.shard import FP8_KERNELS, Shard
 
 __all__ = ["Core"]
 
@@ -91,9 +92,49 @@ class Core:
         return self.shard.width * self.scores if self.shard.attention == "unfused" else 0
 
     @property
+    def in_fp8(self) -> bool:
+        """Whether its products are in fp8."""
+        return self.shard.attention_form in FP8_KERNELS.values()
+
+    @property
+    def units(self) -> str:
+        """What multiplies in a fused kernel."""
+        form = self.shard.attention_form
+        return next((units for units, own in FP8_KERNELS.items() if own == form), self.shard.recipe.products)
+
+    @property
+    def operand_width(self) -> int:
+        """Bytes of an element of queries, keys and values as the kernel reads them."""
+        return 1 if self.in_fp8 else self.shard.width
+
+    @property
+    def backward_masks(self) -> tuple[Mask, ...]:
+        """What the kernel of the gradients skips: in fp8 no keys before the window (measured: cuDNN 9.19 to 9.23)."""
+        return tuple(replace(mask, window=None) for mask in self.masks) if self.in_fp8 else self.masks
+
+    def cast(self, features: int) -> tuple[Kernel, ...]:
+        """The pass that quantises a tensor of the rank's tokens before a kernel in fp8; else none.
+
+        References
+        ----------
+        Transformer Engine 2.16, ``pytorch/attention/dot_product_attention/utils.py``: combine_and_quantize casts
+        queries, keys and values as they lie, both copies of each; ``backends.py``: the gradient of the output alike.
+        """
+        quantisation = self.shard.recipe.quantisation
+        if not self.in_fp8 or quantisation is None:
+            return ()
+        nbytes = quantisation.cast_nbytes(self.shard.tokens * features, width=self.shard.width)
+        return (memory_pass(nbytes, dtype=self.shard.recipe.activations),)
+
+    @property
     def pairs2(self) -> int:
         """Twice the pairs of tokens that see each other, over all ranks."""
-        return sum(count * mask.pairs2() for mask, count in Counter(self.masks).items())
+        return _pairs2(self.masks)
+
+    @property
+    def backward_pairs2(self) -> int:
+        """Twice the pairs that the kernel of the gradients computes."""
+        return _pairs2(self.backward_masks)
 
     def exchanged(self) -> Core:
         """The core when heads have been exchanged for tokens."""
@@ -152,8 +193,8 @@ class Core:
             rows that it reads
         """
         flops = pairs2 * self.heads * (self.key_dim + self.value_dim)
-        w = self.shard.width
-        rows = w * queries * (self.query_features + self.output_features) + w * keys * self.kv_features
+        w, read = self.shard.width, self.operand_width
+        rows = queries * (read * self.query_features + w * self.output_features) + read * keys * self.kv_features
         return self._kernel(flops, rows + 4 * queries * self.heads + self.bias_nbytes, queries, keys, backward=False)
 
     def backward(self, *, pairs2: int, queries: int, keys: int) -> Kernel:
@@ -167,17 +208,18 @@ class Core:
         Dao, FlashAttention-2, 2023, section 4.1: backward counted as 2.5 times forward.
         """
         flops = pairs2 * self.heads * (3 * self.key_dim + 2 * self.value_dim)
-        w = self.shard.width
-        rows = w * queries * (self.query_features + self.output_features) + w * keys * self.kv_features
-        nbytes = 2 * rows + 4 * queries * self.heads + 2 * self.bias_nbytes
+        w, read = self.shard.width, self.operand_width
+        rows = queries * (self.query_features + self.output_features) + keys * self.kv_features
+        nbytes = (w + read) * rows + 4 * queries * self.heads + 2 * self.bias_nbytes
         return self._kernel(flops, nbytes, queries, keys, backward=True)
 
     def _kernel(self, flops: int, nbytes: int, queries: int, keys: int, *, backward: bool) -> Kernel:
         """m queries of a sequence, n keys that each sees at most, k the head's width, batch the heads of all."""
-        sequences, most = len(self.masks), self.masks[0].window or keys
+        sequences, masks = len(self.masks), self.backward_masks if backward else self.masks
+        most = masks[0].window or keys
         return Kernel(
             kind="attention",
-            dtype=self.shard.recipe.products,
+            dtype=self.units,
             flops=flops,
             nbytes=nbytes,
             m=queries // sequences,
@@ -188,3 +230,7 @@ class Core:
             backward=backward,
             dropout=self.shard.dropout,
         )
+
+
+def _pairs2(masks: tuple[Mask, ...]) -> int:
+    return sum(count * mask.pairs2() for mask, count in Counter(masks).items())

@@ -16,7 +16,7 @@ from clustersim.workload.rules.experts import EXPERT_KEYS, expert_faults, expert
 from clustersim.workload.rules.host import HOST_KEYS, host_faults
 from clustersim.workload.rules.mesh import device_faults
 from clustersim.workload.rules.offload import OFFLOAD_KEYS, offload_faults, offload_values
-from clustersim.workload.rules.precision import gradient_faults, module_dtype_faults
+from clustersim.workload.rules.precision import fp8_attention_faults, gradient_faults, module_dtype_faults
 from clustersim.workload.rules.schedule import chunk_faults, copy_faults, stage_faults, table_faults
 from clustersim.workload.rules.sequence import sequence_faults
 from clustersim.workload.rules.sharding import SHARDING_KEYS, sharding_faults
@@ -69,6 +69,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Case], Iterator[Fault]]], ...] = 
     (("model", "seq_len", "micro_batch"), pass_faults),
     ((*_DEGREES, *SHARDING_KEYS, "plan.ep", "plan.etp"), sharding_faults),
     ((*_DEGREES, *SHARDING_KEYS, "plan.schedule", "plan.vpp", "dtype"), copy_faults),
+    (("dtype", "plan.attention", "plan.cp"), fp8_attention_faults),
     (("dtype", "plan.gradient_dtype"), gradient_faults),
     (("model", "plan.module_dtypes", "plan.bf16_layers_at_start", "plan.bf16_layers_at_end"), module_dtype_faults),
     (HOST_KEYS, host_faults),

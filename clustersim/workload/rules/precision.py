@@ -9,10 +9,24 @@ from clustersim.workload.case import Case
 from clustersim.workload.model import Model
 from clustersim.workload.module_dtypes import PRODUCTS
 from clustersim.workload.precision import find_recipe
+from clustersim.workload.shard import FP8_ATTENTION
 
-__all__ = ["gradient_faults", "module_dtype_faults", "module_dtype_notes"]
+__all__ = ["fp8_attention_faults", "gradient_faults", "module_dtype_faults", "module_dtype_notes"]
 
 _ATTENTION = {"attention", "cross_attention", "latent_attention", "linear_attention"}
+
+
+def fp8_attention_faults(case: Case) -> Iterator[Fault]:
+    """Attention in fp8 is part of a recipe that quantises, over sequences that a rank has whole."""
+    plan = case.plan
+    if plan.attention != FP8_ATTENTION:
+        return
+    if find_recipe(case.dtype).quantisation is None:
+        rule = f"needs a dtype that quantises, and {case.dtype} does not"
+        yield Fault(key="plan.attention", value=plan.attention, rule=rule, nearest="cudnn")
+    elif plan.cp > 1:
+        rule = f"cannot be simulated yet with cp {plan.cp}"
+        yield Fault(key="plan.attention", value=plan.attention, rule=rule, nearest="cudnn")
 
 
 def gradient_faults(case: Case) -> Iterator[Fault]:

@@ -320,6 +320,35 @@ def test_qwen3_30b_in_a_node_by_release(
     assert switches.get("launch", "modules") == launch
 
 
+@pytest.mark.parametrize(
+    ("release", "model", "hardware", "precision", "attention"),
+    [
+        ("26.06", "DEEPSEEK_V3", "GB300 NVL72", "MXFP8", "cudnn-fp8"),
+        ("26.08", "QWEN3_235B_A22B", "GB300 NVL72", "MXFP8", "cudnn-fp8"),
+        ("26.06", "QWEN3_30B_A3B", "GB200 NVL72", "MXFP8", "cudnn-fp8"),
+        ("26.06", "QWEN3_30B_A3B", "B300 (DGX B300, 8 GPU node)", "MXFP8", "cudnn-fp8"),
+        ("26.06", "DEEPSEEK_V3", "GB200 NVL72", "MXFP8", None),
+        ("26.06", "DEEPSEEK_V3", "GB300 NVL72", "BF16", None),
+        ("26.04", "QWEN3_235B_A22B", "GB300 NVL72", "MXFP8", None),
+        ("26.06", "GPT_OSS_120B", "GB300 NVL72", "MXFP8", "cudnn-fp8"),
+        ("26.06", "GPT_OSS_120B", "GB300 NVL72", "NVFP4", None),
+    ],
+)
+def test_attention_in_fp8_by_release(
+    release: str, model: str, hardware: str, precision: str, attention: str | None
+) -> None:
+    row = replace(
+        CARD,
+        source=f"NVIDIA Megatron Bridge performance summary {release}",
+        id="",
+        model=model,
+        hardware=hardware,
+        precision=precision,
+        notes="",
+    )
+    assert recipe_of(row)[1].get("attention") == attention
+
+
 def test_a_note_tells_the_dispatcher() -> None:
     notes = "HybridEP dispatcher; force balance; CUDA graph moe_router+moe_preprocess"
     row = replace(CARD, source="Megatron Bridge skill/measurement notes", model="QWEN3_30B_A3B", notes=notes)

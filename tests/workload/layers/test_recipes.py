@@ -17,6 +17,7 @@ from clustersim.workload.matrix import elements, hidden_matrices
 from clustersim.workload.model import Model
 from clustersim.workload.op import Compute
 from clustersim.workload.precision import RECIPES
+from clustersim.workload.shape.sliding_window import SlidingWindow
 from clustersim.workload.shard import Shard
 from clustersim.workload.stages import Chunk
 
@@ -123,3 +124,42 @@ def test_a_gpu_without_the_units_says_which_it_has(
 ) -> None:
     with pytest.raises(KeyError, match=f"{gpu} has no {recipe} matrix units, only .*bf16"):
         seconds(new_shard(llama, dtype=recipe), load_part("gpu", gpu))
+
+
+def test_attention_in_fp8_casts_what_it_reads(llama: Model, new_shard: Callable[..., Shard]) -> None:
+    """Queries, keys and values forward, the gradient of the output backward."""
+    usual, narrow = (new_shard(llama, dtype="mxfp8", attention=name) for name in ("cudnn", "cudnn-fp8"))
+    added = Counter(kernels(narrow, "attention")) - Counter(kernels(usual, "attention"))
+    cores = [k for k in added.elements() if k.kind == "attention"]
+    assert {(k.dtype, k.form) for k in cores} == {("mxfp8", "cudnn-mxfp8")}
+    features = (narrow.heads + 2 * narrow.kv_heads) * llama.head_dim, narrow.heads * llama.head_dim
+    quantisation = RECIPES["mxfp8"].quantisation
+    assert quantisation is not None
+    expected = [quantisation.cast_nbytes(narrow.tokens * each, width=2) for each in features]
+    passes = [k.nbytes for k in added.elements() if k.kind == "memory"]
+    assert sorted(passes) == sorted(llama.num_layers * expected)
+
+
+@pytest.mark.parametrize(("recipe", "kernel"), [("fp8_current", "cudnn-fp8"), ("mxfp8", "cudnn-mxfp8")])
+def test_mxfp8_has_an_attention_kernel_of_its_own(
+    llama: Model, new_shard: Callable[..., Shard], recipe: str, kernel: str
+) -> None:
+    assert new_shard(llama, dtype=recipe, attention="cudnn-fp8").attention_form == kernel
+
+
+def test_attention_of_layers_that_are_not_quantised_is_not_in_fp8(
+    llama: Model, new_shard: Callable[..., Shard]
+) -> None:
+    narrow = new_shard(llama, dtype="mxfp8", attention="cudnn-fp8").unquantised
+    assert (narrow.attention_form, narrow.recipe.quantisation) == ("cudnn", None)
+
+
+def test_in_fp8_a_window_saves_time_forward_alone(llama: Model, new_shard: Callable[..., Shard]) -> None:
+    windowed = replace(llama, window=SlidingWindow(tokens=32))
+
+    def flops(model: Model, *, backward: bool) -> int:
+        shard = new_shard(model, dtype="mxfp8", attention="cudnn-fp8")
+        return sum(k.flops for k in kernels(shard) if k.kind == "attention" and k.backward is backward)
+
+    assert flops(windowed, backward=False) < flops(llama, backward=False)
+    assert flops(windowed, backward=True) == flops(llama, backward=True)

@@ -25,7 +25,8 @@ def local_kernels(core: Core) -> tuple[Kernel, ...]:
     if core.shard.attention == "unfused":
         return unfused_forward(core)
     tokens = core.shard.tokens
-    return (core.forward(pairs2=core.pairs2, queries=tokens, keys=tokens),)
+    casts = core.cast(core.query_features + core.kv_features)
+    return (*casts, core.forward(pairs2=core.pairs2, queries=tokens, keys=tokens))
 
 
 def local_kernels_backward(core: Core) -> tuple[Kernel, ...]:
@@ -33,4 +34,5 @@ def local_kernels_backward(core: Core) -> tuple[Kernel, ...]:
     if core.shard.attention == "unfused":
         return unfused_backward(core)
     tokens = core.shard.tokens
-    return (core.backward(pairs2=core.pairs2, queries=tokens, keys=tokens),)
+    casts = core.cast(core.output_features)
+    return (*casts, core.backward(pairs2=core.backward_pairs2, queries=tokens, keys=tokens))
