@@ -195,6 +195,15 @@ class TestCompare:
         assert re.search(r"^peak_memory_bytes.nvme +\S+ GiB +\S+ GiB +-\S+ GiB ", text, re.MULTILINE)
         assert max(map(len, text.splitlines())) <= 80
 
+    def test_lists_by_what_they_do_not_share(self, call: Callable[..., Any]) -> None:
+        for name, fusion in (("a", "[norm, activation]"), ("b", "[norm, rope]")):
+            call("run", *SHORT, "--set", f"plan.fusion={fusion}", "--out", name)
+        assert "plan.fusion  without activation  ->  with rope\n" in call("compare", "a", "b").out
+        assert call("compare", "a", "b", "--json").json["changed_inputs"]["plan.fusion"] == {
+            "baseline": ["norm", "activation"],
+            "candidate": ["norm", "rope"],
+        }
+
     def test_a_run_with_itself(self, call: Callable[..., Any]) -> None:
         call("run", *SHORT, "--out", "a")
         answer = call("compare", "a", "a", "--json").json

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,20 @@ def test_what_runs_warn_of_is_told_once(call: Callable[..., Any]) -> None:
 def test_exit_codes(call: Callable[..., Any]) -> None:
     assert call("run", "tiny.toml", "--vary", "micro_batch=3,5").code == 2
     assert call("run", "tiny.toml", "--set", "limits.num_events=1", "--vary", "micro_batch=1,2").code == 1
+
+
+def test_what_was_interrupted_did_not_end_well(call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from clustersim.study.point import run_point
+
+    def once(setup: Any, **settings: Any) -> Any:
+        if setup.values["micro_batch"] == 2:
+            raise KeyboardInterrupt
+        return run_point(setup, **settings)
+
+    monkeypatch.setattr(import_module("clustersim.study.sweep"), "run_point", once)
+    answer = call("run", "tiny.toml", "--vary", "micro_batch=1,2", "--json")
+    assert [row["status"] for row in answer.json] == ["ok", "interrupted"]
+    assert answer.code == 1
 
 
 def test_faults_of_the_command_come_before_any_run(call: Callable[..., Any]) -> None:
