@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["timeline"]
+__all__ = ["first_work_ns", "timeline"]
 
 MOST_RANKS = 64
 """Ranks drawn when none are named."""
@@ -47,7 +47,7 @@ def timeline(
     ax : Axes, optional
         where to draw; a new figure when None, reached as ``ax.figure``
     step : int, optional
-        one step only
+        one step only, from its first op; what the host launched ahead of that, beside the step before, is not drawn
     window : tuple[float, float], optional
         draw from here to there only, in seconds as the axis counts them [s]
 
@@ -61,15 +61,18 @@ def timeline(
     ValueError
         when nothing is left to draw
     """
-    rows = trace if step is None else trace[trace["step"] == step]
-    origin = int(rows["start_ns"].min()) if step is not None and len(rows) else 0
+    rows, origin = trace, 0
+    if step is not None:
+        rows = trace[trace["step"] == step]
+        origin = first_work_ns(rows) if len(rows) else 0
+        rows = rows[(rows["end_ns"] > origin) | (rows["start_ns"] == origin)]
     present = np.unique(rows["rank"].to_numpy())
     shown = _choose(present) if ranks is None else np.array([int(r) for r in ranks])
     rows = rows[rows["rank"].isin(shown)]
     if rows.empty:
         raise ValueError(f"trace: no op of ranks {shown.tolist()}" + ("" if step is None else f" in step {step}"))
     ax = axes_or_new(ax)
-    first, last = int(rows["start_ns"].min()), int(rows["end_ns"].max())
+    first, last = max(origin, int(rows["start_ns"].min())), int(rows["end_ns"].max())
     if window is not None:
         first, last = (origin + round(at * 1e9) for at in window)
         rows = rows[(rows["end_ns"] > first) & (rows["start_ns"] < last)]
@@ -95,6 +98,12 @@ def timeline(
         ax.set_title(f"{len(shown)} of {len(present)} ranks", loc="right", fontsize="medium")
     _name_bars(ax, rows, left, right, height, colours)
     return ax
+
+
+def first_work_ns(rows: pd.DataFrame) -> int:
+    """When the first op of a step's rows begins, launches aside, which a host may issue beside the step before [ns]."""
+    work = rows[rows["category"] != "launch"]
+    return int((rows if work.empty else work)["start_ns"].min())
 
 
 def _choose(present: NDArray[np.integer]) -> NDArray[np.integer]:

@@ -153,12 +153,12 @@ def _draw(result: Result) -> Axes:
     """The last step, one rank of each class; where its ops are too many to tell apart, its end besides."""
     from matplotlib.figure import Figure
 
-    from clustersim.plot import timeline
+    from clustersim.plot.timeline import first_work_ns, timeline
 
     trace = result.trace
     step = int(trace["step"].max())
     rows = trace[trace["step"] == step]
-    begin, end = int(rows["start_ns"].min()), int(rows["end_ns"].max())
+    begin, end = first_work_ns(rows), int(rows["end_ns"].max())
     last = int(rows["rank"].to_numpy()[rows["end_ns"].to_numpy().argmax()])
     own = rows[(rows["rank"] == last) & rows["category"].isin(["compute", "optimizer"])]
     if len(own) > _OPS_TO_TELL_APART:

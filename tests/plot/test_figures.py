@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -69,6 +70,14 @@ def test_timeline_of_one_step_begins_at_its_first_op(trace):
     assert bars(ax)["compute"] == 2
     assert ax.get_xlim() == (0, 100)
     assert ax.get_xlabel() == "time since the step's first op [ms]"
+
+
+def test_launches_ahead_of_a_step_are_not_drawn(trace):
+    ahead = trace[trace["step"] == 1].iloc[:2].assign(category="launch", stream="host")
+    ahead = ahead.assign(start_ns=[50 * MS, 95 * MS], end_ns=[60 * MS, 110 * MS])
+    ax = plot.timeline(pd.concat([trace, ahead]), step=1)
+    assert ax.get_xlim() == plot.timeline(trace, step=1).get_xlim()
+    assert bars(ax)["launch"] == 1
 
 
 def test_timeline_of_a_window_cuts_what_reaches_out_of_it(trace):
