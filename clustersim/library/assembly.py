@@ -90,7 +90,11 @@ def assemble(card: Card, described: TopologyCard) -> Topology:
             made = [replace(made[0], ports=desk.ports("fabric", made[0].node.num_gpus))]
         fabric = lay(**desk.given["fabric"], ports=_widest(made), num_nodes=sum(kind.count for kind in made))
     joined = connect_mixed(
-        made, fabric, name=described.name, notes=described.notes, sources={**described.sources, **desk.sources}
+        made,
+        fabric,
+        name=described.name,
+        notes=described.notes + tuple(desk.unjoined_sockets()),
+        sources={**described.sources, **desk.sources},
     )
     if described.storage:
         joined = SharedStorage(**desk.given["storage"]).join(joined)
@@ -183,6 +187,13 @@ class _Desk:
             self.given[key] = {name: parts.get(f"{key}.{name}", value) for name, value in read.items()}
         for where, part in parts.items():
             self.sources.update({f"{where}.{name}": source for name, source in part.sources.items()})
+
+    def unjoined_sockets(self) -> Iterator[str]:
+        """A sentence for each kind of node that has several sockets and no link between them."""
+        for key, host in self.given.items():
+            several = (key == "host" or key.endswith(".host")) and host.get("num_sockets", 1) > 1
+            if several and host.get("socket_link") is None:
+                yield f"{key}.socket_link: not given: sockets of a node reach each other without limit"
 
     def node(self, kind: _Kind) -> Callable[..., Node] | None:
         """Read a kind's tables; its builder, None when there is none."""

@@ -213,6 +213,12 @@ class TestOwnCard:
         }
         assert {fault.file for fault in error.value.faults} == {str(path)}
 
+    def test_sockets_that_nothing_joins_are_told(self, card):
+        text = MINE.replace("num_sockets = 1", "num_sockets = 2")
+        told = "host.socket_link: not given: sockets of a node reach each other without limit"
+        assert told in load_topology(card(text)).notes
+        assert told not in load_topology(card(MINE)).notes
+
     def test_a_number_without_a_source_is_refused(self, card):
         with pytest.raises(BadInput, match=r"sources\.node\.num_links"):
             load_topology(card(MINE.replace('"node.num_links" = "assumed: mine"', "")))
