@@ -141,6 +141,49 @@ def test_infiniband_of_other_rows() -> None:
     assert np.quantile(wrong, 0.9) < 0.25
 
 
+class TestCardsThatBeganAtTheseRows:
+    """They tell of the numbers' fit, not of machines unseen."""
+
+    def test_infiniband(self) -> None:
+        start = {"communication.network": "nccl-network"}
+        wrong = np.concatenate(
+            [
+                off("dgx-h100", n, {size * 2**10: us for size, us in row.items()}, start)
+                for n, row in INFINIBAND_US.items()
+            ]
+        )
+        assert np.median(wrong) < 0.08
+        assert np.quantile(wrong, 0.9) < 0.20
+
+    @pytest.mark.parametrize(
+        ("kind", "speeds"), [("all_reduce", EFA_GB_PER_S), ("all_to_all", EFA_ALL_TO_ALL_GB_PER_S)]
+    )
+    def test_efa(self, kind: str, speeds: dict[int, dict[int, float]]) -> None:
+        cluster = {n: cs.load_topology("dgx-h100", nodes=n, **P5) for n in speeds}
+        wrong = [
+            abs(one.seconds / (size * MIB / gb / 1e9) - 1)
+            for n, row in speeds.items()
+            for (size, gb), one in zip(
+                row.items(), explain_sizes(kind, [size * MIB for size in row], cluster[n], range(8 * n)), strict=True
+            )
+        ]
+        assert np.median(wrong) < 0.08
+        assert np.quantile(wrong, 0.9) < 0.2
+
+    def test_efa_of_small_sizes(self) -> None:
+        assert np.median(off("dgx-h100", 2, EFA_US["p5"], P5)) < 0.10
+
+    def test_efa_that_does_not_keep_order(self) -> None:
+        """Simple alone, with one latency for eight sizes from 1 KiB to 64 MiB."""
+        assert off("dgx-a100", 2, EFA_US["p4de"], P4DE).max() < 0.15
+
+    @pytest.mark.parametrize(("card", "num_nodes"), RCCL_US)
+    def test_rccl(self, card: str, num_nodes: int) -> None:
+        wrong = off(card, num_nodes, RCCL_US[card, num_nodes], {})
+        assert np.median(wrong) < 0.12
+        assert wrong.max() < 0.25
+
+
 def test_infiniband_by_the_other_number_of_nodes() -> None:
     network = "H100-SXM5", "8x400 Gb/s NDR InfiniBand per node"
     parts = [
